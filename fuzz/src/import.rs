@@ -1,9 +1,9 @@
-//! Traces of other tools: strace's text, lines of DFTracer, the text of archives of OTF2, projects of HDTrace with their XML.
+//! Traces of other tools: strace's text, lines of DFTracer, texts of archives of OTF2 and of Recorder, projects of HDTrace with their XML.
 
 use crate::words::text;
 use crate::{Target, kept, seeds};
 use iolab_trace::import::hdtrace::{Project, TraceFile};
-use iolab_trace::import::{Dftracer, Otf2, strace};
+use iolab_trace::import::{Dftracer, Otf2, Recorder, strace};
 
 /// Stands between a project and its trace files in one input.
 const CUT: &[u8] = b"\x00";
@@ -54,6 +54,19 @@ pub(crate) const OTF2: Target = Target {
     run: |bytes| {
         let mut archive = Otf2::default();
         match archive.text(bytes).and_then(|()| archive.finish()) {
+            Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
+            Ok(trace) => kept::keeps(&trace),
+        }
+    },
+};
+
+pub(crate) const RECORDER: Target = Target {
+    name: "recorder",
+    seeds: || vec![RECORDER_LINES.as_bytes().to_vec()],
+    bytes_max: 4_096,
+    run: |bytes| {
+        let mut run = Recorder::default();
+        match run.rank(3, bytes).and_then(|()| run.finish()) {
             Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
             Ok(trace) => kept::keeps(&trace),
         }
@@ -171,3 +184,16 @@ const DFTRACER_LINES: &str = r#"[
 {"id":6,"name":"FH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"/d/a","value":"ab"}}
 {"id":7,"name":"PR","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"rank","value":"0"}}
 ]"#;
+
+const RECORDER_LINES: &str = "\
+0.000100 0.000200 MPI_File_open 0 1 ( MPI_COMM_WORLD /data/s 9 0x1 0-0 )
+0.000120 0.000180 open64 1 0 ( /data/s 66 420 )
+0.000300 0.000500 MPI_File_write_at_all 0 1 ( 0-0 8192 0x7ff 512 MPI_DOUBLE [0,0,0] )
+0.000350 0.000450 pwrite64 1 0 ( /data/s 0x7ff 4096 8192 )
+0.000800 0.000900 MPI_File_close 0 1 ( 0-0 )
+0.001600 0.001700 lseek 0 0 ( /data/s -10 1 )
+0.001800 0.001900 readv 0 0 ( /data/s 30 2 )
+0.002200 0.002300 fopen 0 0 ( /data/b w+ )
+0.002400 0.002500 fwrite 0 0 ( 0x7ff 8 16 /data/b )
+0.002600 0.002700 ftruncate 0 0 ( /data/b 5 )
+";

@@ -71,6 +71,7 @@ const TARGETS: &[Target] = &[
     import::STRACE,
     import::DFTRACER,
     import::OTF2,
+    import::RECORDER,
     darshan::DARSHAN,
     import::HDTRACE_PROJECT,
     import::HDTRACE,

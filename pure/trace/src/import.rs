@@ -4,6 +4,7 @@ mod darshan;
 mod dftracer;
 pub mod hdtrace;
 mod otf2;
+mod recorder;
 mod strace;
 mod strace_line;
 
@@ -15,6 +16,7 @@ pub mod counted {
 pub use darshan::{DarshanError, darshan, darshan_counted, is_darshan, old_darshan};
 pub use dftracer::{Dftracer, DftracerError, is_dftracer};
 pub use otf2::{Otf2, Otf2Error, is_otf2};
+pub use recorder::{Recorder, RecorderError, is_recorder};
 pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;

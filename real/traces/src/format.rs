@@ -1,6 +1,6 @@
 //! Which tool wrote a trace.
 
-use crate::{darshan, dftracer, hdtrace, otf2, strace};
+use crate::{darshan, dftracer, hdtrace, otf2, recorder, strace};
 use iolab_trace::Trace;
 use iolab_vocab::Refusal;
 use std::path::Path;
@@ -18,6 +18,8 @@ pub enum Format {
     Dftracer,
     /// An archive of OTF2, by its anchor (`traces.otf2`) or its directory.
     Otf2,
+    /// The text that `recorder2text` makes of a trace of Recorder, of one rank or a directory of all.
+    Recorder,
 }
 
 impl Format {
@@ -29,6 +31,8 @@ impl Format {
             Some(Format::Darshan)
         } else if otf2::is_archive(path) {
             Some(Format::Otf2)
+        } else if recorder::is_trace(path) {
+            Some(Format::Recorder)
         } else {
             dftracer::is_trace(path).then_some(Format::Dftracer)
         }
@@ -45,6 +49,7 @@ impl Format {
             Format::Darshan => darshan::load(path),
             Format::Dftracer => dftracer::load(path),
             Format::Otf2 => otf2::load(path),
+            Format::Recorder => recorder::load(path),
         }
     }
 }

@@ -9,6 +9,7 @@ mod format;
 mod hdtrace;
 mod otf2;
 pub mod parts;
+mod recorder;
 mod source;
 mod strace;
 

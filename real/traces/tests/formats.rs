@@ -89,3 +89,29 @@ fn what_is_no_trace_or_not_there_is_refused_by_name_with_a_way_out() {
         }
     }
 }
+
+#[test]
+fn texts_of_recorder_are_ranks_by_name_and_a_trace_without_them_is_told_how_to_make_them() {
+    let place = tempfile::tempdir().unwrap();
+    let run = place.path().join("run");
+    let texts = run.join("_text");
+    fs::create_dir_all(&texts).unwrap();
+    fs::write(run.join("recorder.mt"), "").unwrap();
+    let refusal = load(&run).unwrap_err();
+    assert!(refusal.message.contains("without its text"), "{refusal}");
+    assert!(refusal.hint.contains("recorder2text"), "{refusal}");
+    for rank in [10, 9, 0] {
+        let line = format!("0.1 0.2 pwrite 0 0 ( /data/a 0x1 {} 4096 )\n", rank + 1);
+        fs::write(texts.join(format!("{rank}.txt")), line.repeat(rank + 1)).unwrap();
+    }
+    assert_eq!(Format::of(&run), Some(Format::Recorder));
+    let trace = load(&run).unwrap();
+    let sum = |rank| {
+        let of_rank = trace.events.iter().filter(move |event| event.rank == rank);
+        of_rank.map(Event::moved_bytes).fold((0, 0), |(calls, sum), it| (calls + 1, sum + it))
+    };
+    assert_eq!([sum(0), sum(9), sum(10)], [(1, 1), (10, 100), (11, 121)]);
+    let ranks: Vec<_> = trace.header.processes.iter().map(|process| process.rank).collect();
+    assert_eq!(ranks, [0, 9, 10]);
+    assert_eq!(load(&texts.join("9.txt")).unwrap().events.len(), 10);
+}

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     /// What the other tool wrote.
     file: PathBuf,
-    /// Which tool; need not be said of a .proj file, a log of Darshan, a trace of DFTracer or an archive of OTF2
+    /// Which tool; need not be said of a .proj file, a log of Darshan, a trace of DFTracer, an archive of OTF2 or a text of Recorder
     #[arg(long)]
     from: Option<From>,
     /// What is made of it; a workload to simulate is reconstructed from the counters of a log of Darshan
@@ -47,6 +47,8 @@ enum From {
     Dftracer,
     /// An archive of OTF2, as Score-P writes it: its anchor (`traces.otf2`) or its directory.
     Otf2,
+    /// The text that `recorder2text` makes of a trace of Recorder, of one rank or a directory of all.
+    Recorder,
 }
 
 impl From {
@@ -57,6 +59,7 @@ impl From {
             From::Darshan => Format::Darshan,
             From::Dftracer => Format::Dftracer,
             From::Otf2 => Format::Otf2,
+            From::Recorder => Format::Recorder,
         }
     }
 }
@@ -107,7 +110,7 @@ impl Arguments {
     fn format(&self) -> Result<Format, Failure> {
         self.from.map(From::format).or_else(|| Format::of(&self.file)).ok_or_else(|| {
             Failure::new(format!("{}: which tool wrote it?", self.file.display()))
-                .hint("say so by --from strace, hdtrace, darshan, dftracer or otf2")
+                .hint("say so by --from strace, hdtrace, darshan, dftracer, otf2 or recorder")
         })
     }
 }

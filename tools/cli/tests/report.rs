@@ -210,6 +210,26 @@ fn an_archive_of_otf2_is_a_trace_for_every_command() {
 }
 
 #[test]
+fn texts_of_recorder_are_a_trace_for_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let texts = directory.path().join("run/_text");
+    std::fs::create_dir_all(&texts).unwrap();
+    for rank in 0..2 {
+        let write = format!("0.2 0.3 write 0 0 ( /data/{rank} 0x1 4096 )\n").repeat(10);
+        let text = format!("0.1 0.2 open 0 0 ( /data/{rank} 577 420 )\n{write}");
+        std::fs::write(texts.join(format!("{rank}.txt")), text).unwrap();
+    }
+    let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
+    let text = out(&["report", "run"]);
+    assert!(text.contains("2 ranks") && text.contains("wrote 80 KiB"), "{text}");
+    assert!(text.contains("inferred: that every call succeeded"), "{text}");
+    out(&["import", "run", "-o", "run.iot"]);
+    assert_eq!(out(&["report", "run.iot"]), text);
+    out(&["view", "run/_text/1.txt", "-o", "page.html", "--at", "row=3"]);
+    out(&["simulate", "--trace", "run", "--platform", "classic-hdd"]);
+}
+
+#[test]
 fn traces_of_dftracer_are_a_trace_for_every_command_also_as_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);

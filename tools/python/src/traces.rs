@@ -264,9 +264,14 @@ fn format_of(py: Python<'_>, name: &str) -> PyResult<Format> {
         "darshan" => Ok(Format::Darshan),
         "dftracer" => Ok(Format::Dftracer),
         "otf2" => Ok(Format::Otf2),
+        "recorder" => Ok(Format::Recorder),
         other => {
             let message = format!("there is no format `{other}` of traces");
-            Err(error(py, &message, "choose from strace, hdtrace, darshan, dftracer, otf2"))
+            Err(error(
+                py,
+                &message,
+                "choose from strace, hdtrace, darshan, dftracer, otf2, recorder",
+            ))
         }
     }
 }

@@ -7,6 +7,8 @@
 mod line;
 mod rows;
 
+pub(super) use rows::{Seeks, flags, followed};
+
 use crate::{Class, Clock, Event, FileEntry, Function, Header, Layer, Origin, ProcessEntry, Trace};
 use flate2::bufread::MultiGzDecoder;
 use iolab_vocab::{FileId, Nanos};
@@ -351,7 +353,8 @@ impl Dftracer {
         if impossible > 0 {
             header.losses.lost_calls.insert("with times that cannot be".to_owned(), impossible);
         }
-        let events = rows::followed(self.rows, &header);
+        let events = self.rows.into_iter().map(|row| row.event).collect();
+        let events = followed(events, &header, Seeks::Told);
         for event in &events {
             let process = &mut header.processes[event.process as usize];
             process.end_ns = process.end_ns.max(event.end.0);

@@ -15,6 +15,8 @@ mod operations;
 mod region;
 mod text;
 
+pub(super) use region::access;
+
 use super::ROWS_MAX;
 use crate::Trace;
 use calls::Calls;

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Trace"]
 
-Format = Literal["strace", "hdtrace", "darshan", "dftracer", "otf2"]
+Format = Literal["strace", "hdtrace", "darshan", "dftracer", "otf2", "recorder"]
 
 
 class Trace:
@@ -45,7 +45,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, format: Format | None = None, progress: bool = False) -> Trace:
-        """Reads a trace: of iolab (``.iot``, also a directory of parts), or what Darshan, DFTracer, HDTrace or Score-P wrote.
+        """Reads a trace: of iolab (``.iot``, also a directory of parts), or what Darshan, DFTracer, HDTrace, Score-P or Recorder wrote.
 
         Who wrote it is told by its content; only that of strace must be said by ``format``. ``progress`` shows a bar
         (of tqdm) while one of iolab's own is read; foreign ones come in one piece.

@@ -115,7 +115,7 @@ impl Row {
 }
 
 /// Flags of `open` that a mode of `fopen` stands for.
-fn flags(mode: &str) -> i64 {
+pub(in crate::import) fn flags(mode: &str) -> i64 {
     let is_both = mode.contains('+');
     match (mode.chars().next(), is_both) {
         (Some('w'), false) => 0o1101,
@@ -144,25 +144,31 @@ struct Open {
     next: BTreeMap<u32, i32>,
 }
 
+/// Whether rows of `lseek` have the position it came to as their result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::import) enum Seeks {
+    Told,
+    Untold,
+}
+
 /// Rows in the order of traces, with the positions that calls before them led to.
-pub(super) fn followed(mut rows: Vec<Row>, header: &Header) -> Vec<Event> {
-    rows.sort_by_key(|row| (row.event.process, row.event.start, row.event.end));
+pub(in crate::import) fn followed(
+    mut events: Vec<Event>,
+    header: &Header,
+    seeks: Seeks,
+) -> Vec<Event> {
+    events.sort_by_key(|event| (event.process, event.start, event.end));
     let mut open = Open::default();
-    let mut events: Vec<Event> = rows
-        .into_iter()
-        .map(|row| {
-            let mut event = row.event;
-            event.rank = header.processes[event.process as usize].rank;
-            open.follow(&mut event);
-            event
-        })
-        .collect();
+    for event in &mut events {
+        event.rank = header.processes[event.process as usize].rank;
+        open.follow(event, seeks);
+    }
     event::sort(&mut events);
     events
 }
 
 impl Open {
-    fn follow(&mut self, event: &mut Event) {
+    fn follow(&mut self, event: &mut Event, seeks: Seeks) {
         let is_stdio = event.function.layer() == Layer::Stdio;
         if event.function.class() == Class::Open {
             return self.opened(event, is_stdio);
@@ -180,14 +186,15 @@ impl Open {
                     .map(|position| position.saturating_add(event.result.max(0)));
             }
             Class::Seek if event.result >= 0 => {
-                description.position = match (is_stdio, event.argument) {
+                let is_told = !is_stdio && seeks == Seeks::Told;
+                description.position = match (is_told, event.argument) {
                     // A stream's seek says no more than that it succeeded.
-                    (false, _) => Some(event.result),
-                    (true, 0) => Some(event.offset).filter(|&offset| offset >= 0),
-                    (true, 1) => description.position.and_then(|at| at.checked_add(event.offset)),
-                    (true, _) => None,
+                    (true, _) => Some(event.result),
+                    (false, 0) => Some(event.offset).filter(|&offset| offset >= 0),
+                    (false, 1) => description.position.and_then(|at| at.checked_add(event.offset)),
+                    (false, _) => None,
                 };
-                if is_stdio {
+                if !is_told {
                     event.result = description.position.unwrap_or(0);
                 }
             }

@@ -29,7 +29,7 @@ const OTHERS: &[(&str, Function)] = &[
 ];
 
 /// Of the names of accesses of MPI-IO these parts say which row they are; the others (`_at`, `_shared`) do not.
-fn access(name: &str) -> Option<Function> {
+pub(in crate::import) fn access(name: &str) -> Option<Function> {
     let rest = name.strip_prefix("File_")?;
     // The second half of a split collective call moves nothing of its own.
     if rest.ends_with("_end") {
