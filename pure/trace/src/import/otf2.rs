@@ -172,7 +172,7 @@ impl Otf2 {
         }
         let missing = self.definitions.expected_events.saturating_sub(self.events);
         self.calls.close();
-        let mut trace = self.calls.into_trace(&self.definitions);
+        let mut trace = self.calls.into_trace();
         if trace.events.is_empty() {
             return Err(Otf2Error::NoCalls(self.events));
         }

@@ -1,11 +1,10 @@
 //! What can be said of rows only when all are there: their order, what lies in what, offsets from below.
 
 use super::calls::Calls;
-use super::definitions::Definitions;
 use crate::finish::adopt;
 use crate::{Class, Clock, Event, Function, Layer, Origin, Trace, event};
 
-/// The number of calls of I/O that no event said a file of.
+/// Calls of I/O that no event said a file of.
 const WITHOUT_FILE: &str = "calls on what has no name";
 
 /// Whether a row says nothing without a file.
@@ -15,7 +14,7 @@ fn is_about_a_file(function: Function) -> bool {
 }
 
 impl Calls {
-    pub(super) fn into_trace(mut self, definitions: &Definitions) -> Trace {
+    pub(super) fn into_trace(mut self) -> Trace {
         let before = self.rows.len();
         self.rows.retain(|row| row.file.index().is_some() || !is_about_a_file(row.function));
         let nameless = (before - self.rows.len()) as u64;
@@ -38,7 +37,6 @@ impl Calls {
         header.host =
             header.processes.first().map(|process| process.host.clone()).unwrap_or_default();
         header.clock = Clock { source: "otf2".to_owned(), ..header.clock };
-        debug_assert!(definitions.ticks_per_second.is_some() || self.noticed.no_clock);
         Trace { header, events, ..Trace::default() }
     }
 
