@@ -28,7 +28,7 @@ help:
 	@echo 'make bench         the figures of benchmarks/'
 	@echo 'make lint          formatting and clippy'
 	@echo 'make docs          the documentation as a book: HTML pages with search, in build/docs/html'
-	@echo 'make packages      tarball, wheel, deb and rpm for old and new systems, in build/packages'
+	@echo 'make packages      tarball, wheel, deb, rpm and bill of materials, in build/packages'
 
 build: setup
 	$(CARGO) build --release --workspace --exclude iolab-python

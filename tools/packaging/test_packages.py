@@ -5,14 +5,22 @@ Made of the binaries that the tests use: building for old systems takes a quarte
 another linker, which `tools/packaging/build` without `--binaries` does.
 """
 
+import contextlib
 import gzip
 import hashlib
+import importlib.machinery
+import json
+import os
+import platform
 import shutil
 import subprocess
 import sys
 import tarfile
+import types
 from pathlib import Path
+from typing import Any
 
+import bill_of_materials
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +39,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("packages")
     done = made(output, "--only", "tar", "--only", "wheel", "--binaries", str(ROOT / "target/debug"))
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 5
+    assert len(done.stdout.splitlines()) == 7
     return output
 
 
@@ -151,6 +159,127 @@ def test_recipes_name_the_tarball_beside_them(packages: Path) -> None:
     with tarfile.open(path) as tar:
         top = tar.getnames()[0]
     assert f"ADD {path.name} /opt\nENV PATH=/opt/{top}/bin:${{PATH}}" in container
+
+
+class SpackPackage:
+    """What Spack gives a recipe, as far as this one uses it: directives are kept, steps are called by the test."""
+
+    told: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {}
+
+    @staticmethod
+    def directives() -> dict[str, object]:
+        def directive(name: str) -> object:
+            return lambda *words, **more: SpackPackage.told.update({f"{name} {words[0]}": (words, more)})
+
+        def run(program: str) -> object:
+            return lambda *words: subprocess.run([program, *words], env=BARE, check=True)
+
+        return {
+            **{name: directive(name) for name in ("version", "license", "requires")},
+            "install_tree": lambda source, to: shutil.copytree(source, to, dirs_exist_ok=True),
+            "run_after": lambda step: lambda function: function,
+            "join_path": lambda *parts: str(Path(*parts)),
+            "working_dir": contextlib.chdir,
+            "Executable": run,
+        }
+
+
+def test_spack_s_recipe_installs_the_tarball_beside_its_repository(
+        packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held against what the recipe asks of Spack, which is no package of pip: the real one was not at hand."""
+    repository = packages / "spack_repo/iolab"
+    assert (repository / "repo.yaml").read_text().splitlines()[1:] == ["  namespace: iolab", "  api: v2.0"]
+    builtin = "spack_repo.builtin.build_systems.generic"
+    for name, holds in (("spack.package", SpackPackage.directives()), (builtin, {"Package": SpackPackage})):
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            monkeypatch.setitem(sys.modules, ".".join(parts[:end]), types.ModuleType(parts[end - 1]))
+        vars(sys.modules[name]).update(holds)
+    recipe = repository / "packages/iolab/package.py"
+    code: dict[str, object] = {"__file__": str(recipe), "__name__": "recipe"}
+    exec(compile(recipe.read_text(), recipe, "exec"), code)
+    package: Any = code["Iolab"]
+    path = tarball(packages)
+    number = path.name.split("-")[1]
+    assert package.url == path.as_uri()
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert SpackPackage.told[f"version {number}"] == ((number,), {"sha256": checksum})
+    assert f"requires target={platform.machine()}:" in SpackPackage.told
+    with tarfile.open(path) as tar:
+        tar.extractall(tmp_path / "stage", filter="data")
+    made = package()
+    made.prefix, made.stage = types.SimpleNamespace(bin=tmp_path / "prefix/bin"), types.SimpleNamespace(path=tmp_path)
+    with contextlib.chdir(next((tmp_path / "stage").iterdir())):
+        made.install(None, tmp_path / "prefix")
+    for there in [*package.sanity_check_is_file, *package.sanity_check_is_dir]:
+        assert (tmp_path / "prefix" / there).exists(), there
+    made.record_a_program()
+    assert (tmp_path / "run.iot").exists()
+
+
+# Crates whose binaries the packages hold: as cargo names them, not as the script that packs them.
+PACKAGED = ["iolab-cli", "iolab-intercept", "iolab-mpi", "iolab-hdf5", "iolab-netcdf", "iolab-names", "iolab-python"]
+
+
+def crates_in(package: str, target: str) -> set[tuple[str, str]]:
+    """Name and version of what a crate's binary is made of, as cargo's own tree tells."""
+    command = ["cargo", "tree", "--locked", "--edges", "normal", "--package", package, "--target", target,
+               "--prefix", "none", "--format", "{p}"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {(words[0], words[1].removeprefix("v")) for words in map(str.split, told.splitlines())}
+
+
+@pytest.mark.skipif("IOLAB_LONG_TESTS" not in os.environ and not shutil.which("cargo-cyclonedx"),
+                    reason="cargo-cyclonedx is compiled for it, in minutes: make test-long")
+def test_the_bill_of_materials_names_every_crate_and_nothing_of_this_machine(tmp_path: Path) -> None:
+    for machine in ("x86_64", "aarch64"):
+        done = made(tmp_path, "--only", "bill", "--target", machine)
+        assert done.returncode == 0, done.stderr
+        path = Path(done.stdout.strip())
+        assert (tmp_path / "SHA256SUMS").read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        text = path.read_text()
+        assert str(ROOT) not in text
+        bill = json.loads(text)
+        components = {(it["name"], it["version"]): it for it in bill["components"]}
+        for package in PACKAGED:
+            wanted = crates_in(package, f"{machine}-unknown-linux-gnu")
+            assert len(wanted) > 5 and wanted - set(components) == set(), package
+        assert {it["ref"] for it in bill["dependencies"]} >= {it["bom-ref"] for it in components.values()}
+        assert all(it["licenses"] for it in components.values())
+    first = path.read_bytes()
+    assert made(tmp_path, "--only", "bill", "--target", machine).returncode == 0
+    assert path.read_bytes() == first
+
+
+def test_a_bill_of_several_crates_has_each_part_once_and_all_that_it_needs() -> None:
+    def bill(crate: str, scope: str, needs: list[str]) -> dict[str, object]:
+        return {
+            "metadata": {"component": {"bom-ref": crate, "licenses": ["ours"]}},
+            "components": [{"bom-ref": "shared", "scope": scope}, *({"bom-ref": it} for it in needs)],
+            "dependencies": [{"ref": crate, "dependsOn": ["shared", *needs]}, {"ref": "shared", "dependsOn": needs}],
+        }
+
+    whole = bill_of_materials.joined([bill("one", "excluded", ["a"]), bill("two", "required", ["b"])], "1.2")
+    assert [it["bom-ref"] for it in whole["components"]] == ["a", "b", "one", "shared", "two"]
+    assert whole["components"][3]["scope"] == "required"
+    needs = {it["ref"]: it["dependsOn"] for it in whole["dependencies"]}
+    assert needs["shared"] == ["a", "b"] and needs["iolab@1.2"] == ["one", "two"]
+
+
+def test_without_the_tool_for_the_bill_its_name_is_told(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    loader = importlib.machinery.SourceFileLoader("build", str(HERE / "build"))
+    build = types.ModuleType(loader.name)
+    build.__file__ = str(HERE / "build")
+    loader.exec_module(build)
+    monkeypatch.setattr(build, "WORK", tmp_path / "work")
+    (tmp_path / "cargo").write_text("#!/bin/sh\necho no registry >&2\nexit 101\n")
+    (tmp_path / "cargo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SystemExit) as refused:
+        build.cyclonedx()  # type: ignore[attr-defined]
+    assert "no registry" in capfd.readouterr().err
+    assert "cargo install cargo-cyclonedx" in str(refused.value)
 
 
 def test_binaries_that_are_not_there_are_named(tmp_path: Path) -> None:

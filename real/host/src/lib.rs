@@ -9,6 +9,7 @@ pub mod calibrate;
 mod descriptor;
 mod file_system;
 pub mod fork;
+mod fuse_device;
 pub mod inherited;
 pub mod interruption;
 pub mod job;
@@ -29,3 +30,4 @@ pub mod vigil;
 
 pub use descriptor::{close, replace};
 pub use file_system::file_system_of;
+pub use fuse_device::can_clone_fuse_device;

@@ -15,6 +15,7 @@ use crate::members::Packed;
 use crate::refusal::{MountError, device, directory, of_mounting};
 use crate::session::{configuration, counted, prepare};
 use fuser::{Session, SessionACL};
+use iolab_host::eprintln;
 use iolab_host::recording::Teller;
 use iolab_policy::insitu::{StrategySpec, Totals};
 use nix::mount::{MsFlags, mount};
@@ -135,7 +136,7 @@ pub fn serve(
         // The kernel asks no others than those in the namespace; another user's device cannot be
         // opened a second time from outside.
         config.acl = SessionACL::All;
-        config.clone_fd = user.is_root();
+        config.clone_fd &= user.is_root();
         let session = Session::from_fd(requests, device, config.acl, config)
             .map_err(|error| NamespaceError::Mount(of_mounting(error)))?;
         served.sessions.push(thread::spawn(move || session.run()));
@@ -178,8 +179,10 @@ impl Served {
     /// the answer, and what became of small files, by directory.
     pub fn wait(self) -> (Totals, Vec<Packed>) {
         for session in self.sessions {
-            // The mount is gone with its namespace; there is nobody to tell.
-            let _ = session.join();
+            // The mount is gone with its namespace, which is no error.
+            if let Ok(Err(error)) = session.join() {
+                eprintln!("iolab: ERROR: the command's files were not served to its end: {error}");
+            }
         }
         let mut totals = Totals::default();
         self.hosted.iter().for_each(|hosted| {

@@ -8,8 +8,8 @@ use crate::members::Packed;
 use crate::open::Hosted;
 use crate::refusal::{MountError, check, of_mounting};
 use fuser::{Config, MountOption, Session, SessionACL};
-use iolab_host::eprintln;
 use iolab_host::recording::Teller;
+use iolab_host::{can_clone_fuse_device, eprintln};
 use iolab_policy::insitu::{StrategySpec, Totals};
 use nix::mount::{MntFlags, umount2};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -96,7 +96,7 @@ pub(crate) fn configuration(strategies: &[StrategySpec]) -> Config {
     let mut config = Config::default();
     config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(if waits { cores.max(THREADS_THAT_WAIT) } else { cores.max(2) });
-    config.clone_fd = true;
+    config.clone_fd = can_clone_fuse_device();
     config
 }
 

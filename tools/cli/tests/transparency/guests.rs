@@ -241,9 +241,14 @@ fn strategies_for_readers_and_align_change_nothing() {
     for seed in 200..210 {
         same_everywhere(&format!("\"$GUEST\" {seed} 400"), Some(&random), DATA_WAYS);
     }
-    for name in ["one_file_many_ways", "bad_calls", "processes", "threads"] {
+    for name in ["one_file_many_ways", "bad_calls", "threads"] {
         same_everywhere("\"$GUEST\"", Some(&guest(name)), DATA_WAYS);
     }
+}
+
+#[test]
+fn processes_made_in_any_way_share_files_under_strategies_for_readers_and_align() {
+    same_everywhere("\"$GUEST\"", Some(&guest("processes")), DATA_WAYS);
 }
 
 #[test]
