@@ -259,9 +259,7 @@ impl Import {
         let opened = &self.processes[event.process as usize].descriptors;
         let (source, target) =
             (opened.get(&fd).copied(), descriptor(target).and_then(|fd| opened.get(&fd).copied()));
-        if source.or(target).is_none() {
-            return None;
-        }
+        source.or(target)?;
         let place = |id: Option<usize>| id.map(|id| self.descriptions[id].file);
         let (file, into) = (place(source), place(target));
         let moved = event.result.max(0);
