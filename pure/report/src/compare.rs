@@ -70,7 +70,7 @@ pub struct Comparison {
     pub waiting: Vec<Difference>,
     /// Differences below what is named.
     pub lesser_count: usize,
-    /// Every function, the one whose time differs most first.
+    /// Every function of the first runs, the one whose time differs most first.
     pub functions: Vec<FunctionRow>,
     /// Run times per process, the one that differs most first.
     pub processes: Vec<ProcessRow>,
@@ -292,6 +292,15 @@ impl Comparison {
     /// By how much longer B takes than A, as a share of A.
     pub fn slower_by(&self) -> f64 {
         self.b.run_time() as f64 / self.a.run_time().max(1) as f64 - 1.0
+    }
+
+    /// What a heading adds where there are several runs on a side and its table has the first of each: nothing in it is
+    /// weighed against chance.
+    fn of_first_runs(&self) -> &'static str {
+        match self.a.runs.len().max(self.b.runs.len()) {
+            0 | 1 => "",
+            _ => ", in the first run of each side",
+        }
     }
 
     /// Whether B is a simulation of what A really did, or the reverse.

@@ -53,12 +53,17 @@ impl Interval {
 
     /// The interval of the median where there are enough values, else their range.
     pub fn of_median(values: &[f64]) -> Interval {
-        if values.len() < VALUES_MIN {
+        Interval::of_median_covering(values, COVERAGE)
+    }
+
+    /// As [`Interval::of_median`], where it holds the median with at least that probability.
+    pub fn of_median_covering(values: &[f64], coverage: f64) -> Interval {
+        if values.len() < values_min(coverage) {
             return Interval::range(values);
         }
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (cut, coverage) = order_statistic(sorted.len());
+        let (cut, coverage) = order_statistic(sorted.len(), coverage);
         let (low, high) = (sorted[cut], sorted[sorted.len() - 1 - cut]);
         Interval { low, high, kind: Kind::Median, coverage: Some(coverage) }
     }
@@ -73,23 +78,42 @@ impl Interval {
     }
 }
 
+/// How many values an interval of the median takes to cover so much: all of so many are on one side of it with a
+/// probability of 2·2⁻ⁿ.
+pub fn values_min(coverage: f64) -> usize {
+    (1.0 + (1.0 / (1.0 - coverage)).log2()).ceil() as usize
+}
+
+/// What each of so many intervals has to cover for all of them to hold together with [`COVERAGE`] (Bonferroni 1936).
+pub fn coverage_of_each(count: usize) -> f64 {
+    1.0 - (1.0 - COVERAGE) / count.max(1) as f64
+}
+
 /// How many values may be left away at either end, and what the interval covers then.
-fn order_statistic(count: usize) -> (usize, f64) {
+fn order_statistic(count: usize, wanted: f64) -> (usize, f64) {
     let mut probability = 0.5f64.powi(count as i32);
     if probability <= 0.0 {
         // More than a thousand values: the normal approximation of the binomial.
         let half = count as f64 / 2.0;
-        return ((half - 1.96 * half.sqrt() / f64::sqrt(2.0)).floor() as usize, COVERAGE);
+        let cut = half - deviations(wanted) * half.sqrt() / f64::sqrt(2.0);
+        return (cut.floor() as usize, wanted);
     }
     let (mut tail, mut cut) = (probability, 0);
     loop {
         probability *= (count - cut) as f64 / (cut + 1) as f64;
-        if 1.0 - 2.0 * (tail + probability) < COVERAGE {
+        if 1.0 - 2.0 * (tail + probability) < wanted {
             return (cut, 1.0 - 2.0 * tail);
         }
         tail += probability;
         cut += 1;
     }
+}
+
+/// Standard deviations on either side of a normal mean that cover so much (Abramowitz and Stegun 26.2.23).
+fn deviations(coverage: f64) -> f64 {
+    let t = (-2.0 * ((1.0 - coverage) / 2.0).ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    t - above / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)))
 }
 
 /// The median; 0 of nothing.
@@ -115,11 +139,29 @@ mod tests {
     #[test]
     fn of_more_values_than_can_be_counted_through_the_binomial_is_a_normal_one() {
         // The middle of 2000, less 1.96 standard deviations of 22.36.
-        assert_eq!(order_statistic(2000), (956, COVERAGE));
-        let (counted, covers) = order_statistic(1000);
+        assert_eq!(order_statistic(2000, COVERAGE), (956, COVERAGE));
+        let (counted, covers) = order_statistic(1000, COVERAGE);
         assert!(covers >= COVERAGE && (467..=470).contains(&counted), "{counted}");
     }
     use iolab_vocab::{Random, Seed};
+
+    #[test]
+    fn what_holds_together_needs_more_values_and_is_wider() {
+        assert_eq!(values_min(COVERAGE), VALUES_MIN);
+        let counts = [1, 2, 3, 4, 6, 7, 12].map(|count| values_min(coverage_of_each(count)));
+        assert_eq!(counts, [6, 7, 7, 8, 8, 9, 9]);
+        let values: Vec<f64> = (0..9).map(f64::from).collect();
+        let together = Interval::of_median_covering(&values, coverage_of_each(4));
+        let alone = Interval::of_median(&values);
+        assert_eq!(
+            ((alone.low, alone.high), (together.low, together.high)),
+            ((1.0, 7.0), (0.0, 8.0))
+        );
+        assert_eq!(
+            Interval::of_median_covering(&values[..7], coverage_of_each(4)).kind,
+            Kind::Range
+        );
+    }
 
     #[test]
     fn fewer_than_six_values_have_a_range_that_is_called_so() {
@@ -152,9 +194,9 @@ mod tests {
                 assert!(share >= COVERAGE - 0.015, "{name} of {count}: {share}");
             }
         }
-        let (cut, coverage) = order_statistic(10);
+        let (cut, coverage) = order_statistic(10, COVERAGE);
         assert_eq!((cut, (coverage * 1e4).round()), (1, 9785.0));
-        assert!((450..490).contains(&order_statistic(1000).0));
-        assert!((970..1000).contains(&order_statistic(2000).0) || order_statistic(2000).0 > 900);
+        assert!((450..490).contains(&order_statistic(1000, COVERAGE).0));
+        assert!(order_statistic(2000, coverage_of_each(5)).0 < order_statistic(2000, COVERAGE).0);
     }
 }

@@ -6,8 +6,9 @@
 //!
 //! Times are compared round by round: each round runs the plain command and every strategy once, so
 //! that a machine that gets slower or faster during the study does so for all of them. The answer
-//! is the median of the rounds' ratios with a bootstrap interval (Efron 1979), because run times
-//! are skewed and a mean would follow the outliers. A strategy whose output differs is wrong,
+//! is the median of the rounds' ratios, because run times are skewed and a mean would follow the outliers, with an interval
+//! of order statistics (`statistics`), as wide as it takes for those of all strategies to hold together: where nothing makes a
+//! difference, at most one study of twenty says that something does, whatever the noise. A strategy whose output differs is wrong,
 //! however fast it was: `judge` looks at correctness first.
 
 mod conclude;

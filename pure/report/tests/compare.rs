@@ -187,7 +187,10 @@ fn noise_is_not_named_and_a_difference_beyond_it_is() {
     for seed in [100, 200, 300] {
         let found = compared(&several(seed, PLAIN), &several(seed + 50, PLAIN));
         assert!(found.differences.is_empty(), "{}", found.text());
+        assert!(found.text().contains("By kind of call, in the first run of each side\n"));
     }
+    let single = compared(&[noisy(1, PLAIN)], &[noisy(2, PLAIN)]).text();
+    assert!(single.contains("By kind of call\n"), "{single}");
     let slow = Plan { slow: |file, _| 1 + u64::from(file), ..PLAIN };
     let found = compared(&several(100, PLAIN), &several(200, slow));
     assert_eq!(named(&found), [("slower", "/run/log")]);

@@ -14,6 +14,7 @@ mod mpi;
 mod names;
 mod objects;
 mod positions;
+mod sizes;
 
 use crate::spool::{CONTROL_BYTES, CONTROL_MAGIC, SPOOL_VERSION, control, read_u32, read_u64};
 use crate::{

@@ -56,6 +56,39 @@ fn a_relative_path_is_followed_through_a_change_of_directory() {
 }
 
 #[test]
+fn copies_inside_the_kernel_have_a_source_and_a_target() {
+    let lines = [
+        "openat(AT_FDCWD, \"/in\", O_RDONLY) = 3",
+        "openat(AT_FDCWD, \"/out\", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 4",
+        "copy_file_range(3, NULL, 4, NULL, 4096, 0) = 100",
+        "sendfile(4, 3, [10] => [60], 50) = 50",
+        "splice(3, NULL, 9, NULL, 20, 0) = 20",
+        "splice(8, NULL, 4, [5], 7, 0) = 7",
+        "write(4, \"x\", 1) = 1",
+        "read(3, \"y\", 1) = 1",
+        "splice(8, NULL, 9, NULL, 7, 0) = 7",
+    ];
+    let text: String = (lines.iter().enumerate())
+        .map(|(at, line)| format!("7 1700000000.00001{at} {line} <0.000001>\n"))
+        .collect();
+    let trace = import::strace(&text).unwrap();
+    let moved = trace.events.iter().filter(|event| event.function.class().moves_data());
+    let rows: Vec<_> = moved
+        .map(|event| (event.function.name(), event.file.index(), event.offset, event.argument))
+        .collect();
+    let wanted = [
+        ("copy_file_range", Some(0), 0, 1),
+        ("sendfile", Some(0), 10, 1),
+        ("splice", Some(0), 100, -1),
+        ("splice", None, -1, 1),
+        ("write", Some(1), 150, -1),
+        ("read", Some(0), 120, -1),
+    ];
+    assert_eq!(rows, wanted);
+    assert_eq!((trace.events[2].length, trace.events[2].result), (4096, 100));
+}
+
+#[test]
 fn what_is_no_trace_is_refused_by_line_and_a_cut_one_says_what_it_lacks() {
     let error = import::strace("\nhello\n").unwrap_err();
     assert_eq!(error.to_string(), "line 2 is not what the format says: `hello`");

@@ -7,10 +7,10 @@
 //! are drawn in one total order, waiting for them cannot deadlock.
 
 use iolab_policy::insitu::StrategySpec;
-use iolab_policy::insitu::guest::{Guest, StackId, Step};
+use iolab_policy::insitu::guest::{Guest, StackId, Step, open_flags::APPEND};
 use iolab_trace::{Class, Event, Function, Layer, Trace};
 use iolab_vocab::FileId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A resource and the turn at which a call may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,18 +85,23 @@ fn total_order(trace: &Trace) -> Vec<usize> {
     let mut order: Vec<usize> = (0..trace.events.len())
         .filter(|&row| trace.events[row].function.layer() == Layer::Posix)
         .collect();
+    let opens = trace.events.iter().filter(|event| event.function.class() == Class::Open);
+    let appended: BTreeSet<FileId> =
+        opens.filter(|open| open.argument & APPEND != 0).map(|open| open.file).collect();
     order.sort_by_key(|&row| {
         let event = &trace.events[row];
-        (moment(event), event.process, event.thread, row)
+        (moment(event, &appended), event.process, event.thread, row)
     });
     order
 }
 
-/// When a call most likely took effect.
-fn moment(event: &Event) -> u64 {
+/// When a call most likely took effect. Appends are put one behind the other by their starts where offsets are derived,
+/// so they come in this order here as well.
+fn moment(event: &Event, appended: &BTreeSet<FileId>) -> u64 {
     match event.function.class() {
         Class::Process => event.start.0,
         Class::Lock => event.end.0,
+        Class::Write if appended.contains(&event.file) => event.start.0,
         _ => event.start.0 + event.duration().0 / 2,
     }
 }

@@ -251,6 +251,31 @@ fn threads_write_one_file_in_the_recorded_order() {
 }
 
 #[test]
+fn appends_that_overlap_come_in_the_order_that_gave_them_their_offsets() {
+    let mut program = Program::new(&["/log"]);
+    for (thread, fd) in [(0, 3), (1, 4)] {
+        program.thread = thread;
+        program.open(0, fd, O_RDWR_CREAT | O_APPEND);
+    }
+    let mut append = |thread: u32, fd: i32, offset: i64, start: u64, end: u64| {
+        program.thread = thread;
+        program.on(fd, Event { offset, length: 10, result: 10, ..Event::of(Function::WRITE) });
+        let event = program.trace.events.last_mut().unwrap();
+        (event.start, event.end) = (Nanos(start), Nanos(end));
+    };
+    // The first one waits for the lock of the file, so its middle is behind the second's.
+    append(0, 3, 0, 1000, 9000);
+    append(1, 4, 10, 2000, 3000);
+    program.clock = 10_000;
+    for (thread, fd) in [(0, 3), (1, 4)] {
+        program.thread = thread;
+        program.close(fd);
+    }
+    let place = tempfile::tempdir().unwrap();
+    assert_eq!(replay_into(place.path(), &program.trace, &[]).calls, 6);
+}
+
+#[test]
 fn a_child_goes_on_where_its_parent_left_the_shared_position() {
     let mut program = Program::new(&["/log"]);
     program.trace.header.processes.push(ProcessEntry {

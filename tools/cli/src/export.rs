@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::say::number_of;
 use crate::trace_file;
 use clap::{Args, ValueEnum};
 use flate2::{Compression, write::GzEncoder};
-use indicatif::HumanCount;
 use iolab_trace::{Event, export};
 use iolab_traces::Source;
 use iolab_vocab::Refusal;
@@ -116,8 +116,8 @@ fn until_broken<'a>(
 
 fn tell_left_out(rows: u64) {
     if rows > 0 {
-        let rows = HumanCount(rows);
-        eprintln!("iolab: left out: {rows} rows of other layers, or that are no calls");
+        let rows = number_of(rows, "row", "rows");
+        eprintln!("iolab: left out: {rows} of other layers, or of no call");
     }
 }
 

@@ -15,6 +15,8 @@ use clap::{Args, Subcommand};
 use iolab_pfs::Code;
 use iolab_pfs_node::{Client, files as plain};
 use standing::Standing;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, io};
@@ -92,11 +94,16 @@ impl Place {
     }
 }
 
+/// What names in the file system begin with where plain ones may stand, and may begin with everywhere.
+const PREFIX: &[u8] = b"iolab:";
+
 /// The name in the file system of a path as a user writes it: files have the names there that they have
 /// outside.
 fn name_of(path: &Path) -> Result<Vec<u8>, Failure> {
     let here = env::current_dir().map_err(|error| Failure::new(format!("directory: {error}")))?;
-    Ok(plain::name_of(path, &here))
+    let bytes = path.as_os_str().as_bytes();
+    let name = Path::new(OsStr::from_bytes(bytes.strip_prefix(PREFIX).unwrap_or(bytes)));
+    Ok(plain::name_of(name, &here))
 }
 
 /// A name for people.

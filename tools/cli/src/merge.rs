@@ -64,14 +64,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for (double, other) in &chosen.doubles {
         eprintln!("iolab: {} is left out: {} has it all", named[*double].name, named[*other].name);
     }
-    patience.step(format!("merging {} parts", chosen.kept.len()));
+    patience.step(format!("merging {}", number_of(chosen.kept.len() as u64, "part", "parts")));
     let kept: Vec<PathBuf> = chosen.kept.iter().map(|&at| paths[at].clone()).collect();
     let joined = iolab_traces::join(&kept)?;
     let header = merged(joined.header());
     let rows = joined.rows();
     let place = match header.origin {
         Origin::Recorded => {
-            output.write_with(|file| stream(joined, &header, file), IotError::Io)?
+            let written = output.write_with(|file| stream(joined, &header, file), IotError::Io);
+            written.map_err(|failure| unreadable_part(&kept).unwrap_or(failure))?
         }
         // Others have causes, which are only kept whole.
         _ => {
@@ -145,6 +146,18 @@ fn finished(spool: &Path, part: &Path) -> Result<PathBuf, Failure> {
     trace.header.clock.resolution_ns = RESOLUTION_NS;
     trace_file::save(part, &trace)?;
     Ok(part.to_owned())
+}
+
+/// What is wrong with the first part that cannot be read to its end: what a trace cannot be written for may be what
+/// it is made of.
+fn unreadable_part(parts: &[PathBuf]) -> Option<Failure> {
+    parts.iter().find_map(|part| match iolab_traces::join(std::slice::from_ref(part)) {
+        Err(refusal) => Some(refusal.into()),
+        Ok(joined) => {
+            let error = joined.into_iter().find_map(Result::err)?;
+            Some(iolab_traces::unreadable(part, &error).into())
+        }
+    })
 }
 
 fn merged(header: &Header) -> Header {

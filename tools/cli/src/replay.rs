@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::say::number_of;
 use crate::storage_block;
 use crate::trace_file;
 use clap::Args;
@@ -115,10 +116,10 @@ fn as_json(summary: &Summary) -> serde_json::Value {
 
 fn print(summary: &Summary) {
     say_line!(
-        "{} calls of {} threads in {} processes came out as recorded, in {:.3} s",
-        summary.calls,
-        summary.threads,
-        summary.processes,
+        "{} of {} in {} came out as recorded, in {:.3} s",
+        number_of(summary.calls, "call", "calls"),
+        number_of(summary.threads, "thread", "threads"),
+        number_of(summary.processes, "process", "processes"),
         summary.elapsed.seconds()
     );
     say_line!(

@@ -31,8 +31,9 @@ use std::process::ExitCode;
 /// output differs from the plain run's in any byte are reported as WRONG.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Rounds; each runs the command plain and once under every strategy
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Rounds; each runs the command plain and once under every strategy. Eight can tell of up to six strategies
+    /// whether they are faster
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// Directory the command writes to [default: the current directory]
     #[arg(long, value_name = "DIR")]

@@ -326,8 +326,8 @@ fn files_are_used_with_the_tools() {
     tool(&["mkdir", "-p", "/x/y"]);
     tool(&["cp", "plain", "iolab:/x/y/"]);
     tool(&["cp", "iolab:/x/y/plain", "iolab:/x/copy"]);
-    tool(&["mv", "/x/copy", "/x/moved"]);
-    let listed = tool(&["ls", "-r", "/x"]);
+    tool(&["mv", "iolab:/x/copy", "/x/moved"]);
+    let listed = tool(&["ls", "-r", "iolab:/x"]);
     let names: Vec<_> = listed.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
     assert_eq!(names, ["/x/moved", "/x/y", "/x/y/plain"]);
     assert!(listed.contains(" 1500000 /x/moved"), "{listed}");

@@ -201,6 +201,13 @@ fn nothing_is_replaced_unasked_and_different_runs_are_refused_by_name() {
         fs::read_dir(place.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(rest.iter().all(|it| !it.to_string_lossy().contains("iolab-merge")), "{rest:?}");
     assert!(Path::new(spool).exists(), "what was merged stays");
+    // What is wrong with a part is said of the part, not of the trace it was to become.
+    let mut damaged = before.clone();
+    damaged[40] ^= 0xff;
+    fs::write(place.path().join("damaged.iot"), damaged).unwrap();
+    let output = merge(place.path(), &["damaged.iot", "-o", "p.iot"]);
+    assert!(said(&output).starts_with("error: damaged.iot: row group 0 is damaged"), "{output:?}");
+    assert!(!output.status.success() && !place.path().join("p.iot").exists());
     // The same spool by the command for those that were cut off.
     let output = iolab().args(["recover", spool, "-o", "r.iot"]).current_dir(place.path()).output();
     assert!(output.unwrap().status.success());

@@ -444,9 +444,13 @@ impl Catalog {
     pub fn find(name: &str) -> Result<&'static Row, Refusal> {
         Self::ROWS.iter().find(|row| row.name == name).ok_or_else(|| {
             let names: Vec<_> = Self::ROWS.iter().map(|row| row.name).collect();
+            let is_stack = name.contains('+') && name.split('+').all(|it| names.contains(&it));
             Refusal {
                 message: format!("there is no strategy `{name}`"),
-                hint: format!("choose from {}; see `iolab strategies`", names.join(", ")),
+                hint: match is_stack {
+                    true => format!("write a stack as `{}`", name.replace('+', " + ")),
+                    false => format!("choose from {}; see `iolab strategies`", names.join(", ")),
+                },
             }
         })
     }

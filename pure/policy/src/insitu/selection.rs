@@ -111,10 +111,11 @@ fn from_root(glob: &str, root: &str) -> String {
     }
 }
 
-/// A glob that matches this path. Characters that mean something in a glob, or in a strategy as it is
-/// written, are matched by `?`.
+/// A glob that matches this path. Characters that mean something in a glob, in a strategy as it is
+/// written, to the shell between single quotes or to a terminal are matched by `?`.
 pub fn literal_glob(path: &str) -> String {
-    path.chars().map(|c| if ",*?[]{}!\\:=+".contains(c) { '?' } else { c }).collect()
+    let means = |c: char| ",*?[]{}!\\:=+'".contains(c) || c.is_ascii_control();
+    path.chars().map(|c| if means(c) { '?' } else { c }).collect()
 }
 
 fn glob_matches(glob: &str, path: &str) -> bool {
@@ -251,5 +252,12 @@ mod tests {
             }
         }
         assert!(apart > 1000, "{apart}");
+    }
+
+    #[test]
+    fn a_literal_glob_matches_its_path_and_can_be_pasted() {
+        let path = "/a/it's\n\u{1b}[1m, {x}";
+        assert_eq!(literal_glob(path), "/a/it?s???1m? ?x?");
+        assert!(glob_matches(&literal_glob(path), path));
     }
 }

@@ -470,6 +470,8 @@ mod tests {
     fn an_unknown_strategy_or_parameter_is_named_with_a_way_out() {
         let error = StrategySpec::parse("write-bakc").unwrap_err();
         assert!(error.message.contains("write-bakc") && error.hint.contains("null"), "{error:?}");
+        let error = StrategySpec::parse("null+count").unwrap_err();
+        assert_eq!(error.hint, "write a stack as `null + count`");
         let error = StrategySpec::parse("null:size=3").unwrap_err();
         assert!(error.message.contains("size"), "{error:?}");
         let error = StrategySpec::parse("null:paths").unwrap_err();

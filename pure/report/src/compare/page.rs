@@ -76,7 +76,8 @@ impl Comparison {
 
     fn page_functions(&self) -> Table {
         let columns = ["function", "calls A", "calls B", "time A", "time B", "change"];
-        let mut table = Table::new("By kind of call", columns);
+        let title = format!("By kind of call{}", self.of_first_runs());
+        let mut table = Table::new(&title, columns);
         for row in &self.functions {
             table.push([
                 row.function.to_owned(),

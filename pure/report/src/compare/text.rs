@@ -126,7 +126,8 @@ impl Comparison {
             true => "By kind of call: the change is the error of the simulation",
             false => "By kind of call",
         };
-        format!("\n{title}\n{}{}", table(&rows, 7), more(shown.len()))
+        let which = self.of_first_runs();
+        format!("\n{title}{which}\n{}{}", table(&rows, 7), more(shown.len()))
     }
 
     fn process_table(&self) -> String {
@@ -157,7 +158,8 @@ impl Comparison {
             ]);
         }
         format!(
-            "\nTime of threads by process, and what its difference is made of\n{}{}",
+            "\nTime of threads by process, and what its difference is made of{}\n{}{}",
+            self.of_first_runs(),
             table(&rows, 6),
             more(shown.len())
         )

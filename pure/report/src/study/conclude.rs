@@ -84,6 +84,7 @@ pub fn conclude(
     plain_predicted: Option<Band>,
     predicted: &[Option<Band>],
 ) -> Vec<Tried> {
+    let compared = candidates.len();
     (candidates.into_iter().zip(runs).zip(predicted))
         .map(|((candidate, runs), predicted)| {
             let mut differences = runs.differences.iter();
@@ -96,6 +97,7 @@ pub fn conclude(
                 failure: runs.failure,
                 incomparable_count: plain.differences.len(),
                 predicted: predicted.map(|band| band.median),
+                compared,
             });
             Tried { candidate, judgement, predicted, seconds: runs.seconds }
         })

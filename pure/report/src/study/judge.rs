@@ -1,13 +1,11 @@
 //! The verdict on a strategy.
 
 use super::{Interval, median_interval, ratio_interval};
+use crate::statistics::Kind;
 
 /// Differences below this share are called none, however sure they are: nobody changes a program's
 /// I/O for them, and the order of runs alone can make as much.
 const NOTEWORTHY: f64 = 0.02;
-
-/// With fewer rounds chance alone puts all ratios on one side too often (1 in 16 with five).
-const ROUNDS_MIN: usize = 5;
 
 /// What was observed of one strategy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +22,8 @@ pub struct Observation {
     pub incomparable_count: usize,
     /// Predicted run time, if there is a prediction, in seconds.
     pub predicted: Option<f64>,
+    /// How many strategies are held against plain, of whose verdicts chance may make none, this one among them.
+    pub compared: usize,
 }
 
 /// What is to be said about a strategy.
@@ -52,7 +52,7 @@ pub struct Judgement {
     pub incomparable_count: usize,
     /// Seconds, median with interval.
     pub measured: Option<Interval>,
-    /// How many times as fast as plain, with interval.
+    /// How many times as fast as plain, with an interval that holds together with those of the other strategies.
     pub speedup: Option<Interval>,
     /// Predicted seconds.
     pub predicted: Option<f64>,
@@ -81,11 +81,12 @@ pub fn judge(seen: &Observation) -> Judgement {
         return without_times(Verdict::Failed("it was not run".to_owned()));
     }
     let measured = median_interval(&seen.reshaped);
-    let speedup = ratio_interval(&seen.plain, &seen.reshaped);
+    let speedup = ratio_interval(&seen.plain, &seen.reshaped, seen.compared);
     Judgement {
-        verdict: match seen.reshaped.len() {
-            0..ROUNDS_MIN => Verdict::Undecided,
-            _ => by_speedup(speedup),
+        verdict: match speedup.kind {
+            Kind::Median => by_speedup(speedup),
+            // Of so few rounds chance alone puts all ratios on one side too often.
+            Kind::Range | Kind::Unknown => Verdict::Undecided,
         },
         incomparable_count: seen.incomparable_count,
         measured: Some(measured),
@@ -159,25 +160,32 @@ mod tests {
 
     #[test]
     fn a_clear_gain_is_faster_and_a_clear_loss_slower() {
-        let plain = [1.00, 1.02, 0.99, 1.01, 1.00];
-        let judged = judge(&seen(&plain, &[0.50, 0.52, 0.49, 0.50, 0.51]));
+        let plain = [1.00, 1.02, 0.99, 1.01, 1.00, 1.01];
+        let judged = judge(&seen(&plain, &[0.50, 0.52, 0.49, 0.50, 0.51, 0.505]));
         assert_eq!(judged.verdict, Verdict::Faster);
         assert!(judged.words().starts_with("2.00× as fast"), "{}", judged.words());
-        assert_eq!(judge(&seen(&plain, &[1.2, 1.25, 1.22, 1.21, 1.3])).verdict, Verdict::Slower);
+        assert_eq!(
+            judge(&seen(&plain, &[1.2, 1.25, 1.22, 1.21, 1.3, 1.2])).verdict,
+            Verdict::Slower
+        );
     }
 
     #[test]
     fn what_noise_can_explain_is_no_difference() {
-        let judged = judge(&seen(&[1.0, 1.3, 0.9, 1.1, 1.2], &[1.1, 0.9, 1.2, 1.0, 1.2]));
+        let judged = judge(&seen(&[1.0, 1.3, 0.9, 1.1, 1.2, 1.0], &[1.1, 0.9, 1.2, 1.0, 1.2, 1.1]));
         assert_eq!(judged.verdict, Verdict::Same);
-        let tiny = judge(&seen(&[1.0; 5], &[0.995; 5]));
+        let tiny = judge(&seen(&[1.0; 6], &[0.995; 6]));
         assert_eq!(tiny.verdict, Verdict::Same, "half a percent is not worth a word");
     }
 
     #[test]
     fn a_few_runs_decide_nothing_about_time_but_everything_about_output() {
-        let few = seen(&[1.0; 4], &[0.1; 4]);
+        let few = seen(&[1.0; 5], &[0.1; 5]);
         assert_eq!(judge(&few).verdict, Verdict::Undecided);
+        let of_four =
+            |rounds| Observation { compared: 4, ..seen(&vec![1.0; rounds], &vec![0.1; rounds]) };
+        assert_eq!(judge(&of_four(7)).verdict, Verdict::Undecided);
+        assert_eq!(judge(&of_four(8)).verdict, Verdict::Faster);
         let difference = Some("out.dat is missing".to_owned());
         assert_eq!(judge(&Observation { difference, ..few }).word(), "wrong");
     }

@@ -115,12 +115,13 @@ pub fn why(tried: &Tried, plain: &Trace, measured: &Trace) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::Kind;
     use iolab_trace::{Event, FileEntry, Function, Header};
     use iolab_vocab::FileId;
 
     #[test]
     fn a_plain_run_predicted_far_from_what_was_measured_is_told_with_what_it_starts_from() {
-        let measured = Interval { low: 0.012, middle: 0.013, high: 0.014 };
+        let measured = Interval { low: 0.012, middle: 0.013, high: 0.014, kind: Kind::Median };
         let told = |seconds: f64| plain_missed(measured, Band::of(&[seconds]).unwrap(), 0.020);
         let note = told(0.0208).unwrap();
         for part in ["+60 %", "20.8 ms", "12.0 ms to 14.0 ms", "lasted 20.0 ms"] {

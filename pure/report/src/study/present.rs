@@ -3,6 +3,7 @@
 use super::{Interval, Study, Tried, Verdict, median_interval};
 use crate::chart::{Axis, Chart, Mark, Series, Unit};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
+use crate::statistics::{Kind, coverage_of_each, values_min};
 use iolab_sim::band::Band;
 use std::fmt::Write;
 
@@ -115,7 +116,12 @@ fn time(seconds: f64) -> String {
 }
 
 fn interval(value: Interval, unit: impl Fn(f64) -> String) -> String {
-    format!("{} ({} to {})", unit(value.middle), unit(value.low), unit(value.high))
+    let (low, high) = (unit(value.low), unit(value.high));
+    let range = match value.kind {
+        Kind::Range if low != high => "range ",
+        _ => "",
+    };
+    format!("{} ({range}{low} to {high})", unit(value.middle))
 }
 
 /// A prediction with its range, where it has one.
@@ -124,6 +130,11 @@ fn predicted(band: Band) -> String {
         true => time(band.median),
         false => format!("{} ({} to {})", time(band.median), time(band.low), time(band.high)),
     }
+}
+
+/// `1 round`, `2 rounds`.
+fn of_rounds(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "round" } else { "rounds" })
 }
 
 fn percent(share: f64) -> String {
@@ -181,9 +192,11 @@ fn headline(study: &Study) -> String {
             times(gain(&best)),
         ),
         None if study.tried.iter().any(|t| t.judgement.verdict == Verdict::Undecided) => {
+            let compared = study.tried.len();
             format!(
-                "{} rounds are too few to tell which strategy is faster.{warning}",
-                study.rounds
+                "{} are too few to tell which strategy is faster: of {compared}, {} can.{warning}",
+                of_rounds(study.plain.len()),
+                values_min(coverage_of_each(compared)),
             )
         }
         None => format!("No strategy makes this program faster.{warning}"),
@@ -195,7 +208,8 @@ fn reason(study: &Study) -> Option<&str> {
 }
 
 fn interval_json(value: Interval) -> serde_json::Value {
-    serde_json::json!({ "low": value.low, "middle": value.middle, "high": value.high })
+    let Interval { low, middle, high, kind } = value;
+    serde_json::json!({ "low": low, "middle": middle, "high": high, "kind": kind })
 }
 
 fn timelines(study: &Study) -> Vec<Timeline<'_>> {
@@ -226,8 +240,9 @@ fn table(study: &Study) -> Table {
         table.rows.push(cells);
     }
     table.caption(format!(
-        "Medians of {} rounds with 95 % bootstrap intervals; every round ran the plain command and \
-         each strategy once. A prediction is the simulated factor times the measured plain time; for \
+        "Medians of {}; every round ran the plain command and each strategy once. Intervals are those of \
+         order statistics: of times they hold with 95 % each, of speed-ups with 95 % all together; of fewer \
+         rounds than that takes the range is given. A prediction is the simulated factor times the measured plain time; for \
          the plain run itself it is the simulated time; both are medians over orders of simultaneous \
          events, with their range. Outputs were compared byte by byte.",
         study.rounds
@@ -243,7 +258,11 @@ fn times_chart(study: &Study) -> Chart {
     let measured = std::iter::once(Some(median_interval(&study.plain)))
         .chain(study.tried.iter().map(|tried| tried.judgement.measured));
     let predicted = predicted.enumerate().filter_map(|(at, time)| Some((at as f64, time?)));
-    let bars = Series::new("measured, 95 % interval", Mark::Bars, []);
+    let bounds = match median_interval(&study.plain).kind {
+        Kind::Median => "measured, 95 % interval",
+        Kind::Range | Kind::Unknown => "measured, range",
+    };
+    let bars = Series::new(bounds, Mark::Bars, []);
     let measured = measured.enumerate().fold(bars, |bars, (at, time)| match time {
         Some(time) => bars.point_with_error(at as f64, time.middle, time.low, time.high),
         None => bars,

@@ -48,7 +48,7 @@ fn trace(process: &str) -> Trace {
 /// A study in which everything happened.
 fn eventful() -> Study {
     let recorded = trace("prog");
-    let plain = vec![0.0211, 0.0215, 0.0209, 0.0220, 0.0212];
+    let plain = vec![0.0211, 0.0215, 0.0209, 0.0220, 0.0212, 0.0211, 0.0213, 0.0212];
     let tried =
         |text: &str, seconds: &[f64], predicted: Option<[f64; 3]>, what: [Option<&str>; 2]| {
             let predicted = predicted.map(|seconds| Band::of(&seconds).unwrap());
@@ -59,25 +59,35 @@ fn eventful() -> Study {
                 failure: what[1].map(str::to_owned),
                 incomparable_count: 1,
                 predicted: predicted.map(|band| band.median),
+                compared: 6,
             });
             let candidate = Candidate::parse(text, "/out", "asked for").unwrap();
             Tried { candidate, judgement, predicted, seconds: seconds.to_vec() }
         };
-    let null =
-        tried("null", &[0.0212, 0.0214, 0.0210, 0.0221, 0.0213], Some([0.021; 3]), [None; 2]);
-    let fast = [0.0071, 0.0069, 0.0075, 0.0070, 0.0072];
+    let null = tried(
+        "null",
+        &[0.0212, 0.0214, 0.0210, 0.0221, 0.0213, 0.0210, 0.0214, 0.0211],
+        Some([0.021; 3]),
+        [None; 2],
+    );
+    let fast = [0.0071, 0.0069, 0.0075, 0.0070, 0.0072, 0.0071, 0.0070, 0.0073];
     let tried = vec![
         null,
         tried("write-back", &fast, Some([0.0068, 0.0070, 0.0075]), [None; 2]),
-        tried("write-back + read-ahead", &[12.5, 12.25, 12.75, 13.0, 12.0], None, [None; 2]),
-        tried("cruel", &[0.01; 5], None, [Some("f differs from byte 7 on"), None]),
+        tried(
+            "write-back + read-ahead",
+            &[12.5, 12.25, 12.75, 13.0, 12.0, 12.5, 12.25, 12.75],
+            None,
+            [None; 2],
+        ),
+        tried("cruel", &[0.01; 8], None, [Some("f differs from byte 7 on"), None]),
         tried("seek-elide", &[0.02; 2], Some([1.5, 1.625, 2.0]), [None; 2]),
         tried("seek-elide:paths=*.dat", &[0.02], None, [None, Some("exit code 3: <bad>")]),
     ];
     Study {
         command: vec!["prog".to_owned(), "<x>".to_owned()],
         directory: PathBuf::from("/out"),
-        rounds: 5,
+        rounds: 8,
         report: Analysis::of(&recorded),
         platform: Platform::preset("local-ext4").unwrap(),
         plain: plain.clone(),
@@ -90,7 +100,7 @@ fn eventful() -> Study {
             why: None,
         }),
         notes: vec!["one <note>".to_owned(), "another".to_owned()],
-        incomplete: Some("ended in round 3 of 5".to_owned()),
+        incomplete: Some("ended in round 9 of 12".to_owned()),
         recorded,
     }
 }
@@ -143,6 +153,21 @@ fn what_makes_the_difference_is_told_below_the_headline() {
     let page = String::from_utf8(study.page()).unwrap();
     assert_eq!(page.matches("Most of it: writes.").count(), 1);
     assert_eq!(eventful().text() + "Most of it: writes.\n", study.text());
+}
+
+#[test]
+fn too_few_rounds_name_how_many_would_do() {
+    let mut study = eventful();
+    study.plain.truncate(5);
+    for tried in &mut study.tried {
+        tried.judgement.verdict = Verdict::Undecided;
+    }
+    let text = study.text();
+    assert!(
+        text.contains("5 rounds are too few to tell which strategy is faster: of 6, 8 can."),
+        "{text}"
+    );
+    assert!(text.contains("21.2 ms (range 20.9 ms to 22.0 ms)"), "{text}");
 }
 
 /// A strategy that is found faster is explained by a recorded run that is faster, and by no other.

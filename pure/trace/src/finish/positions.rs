@@ -8,11 +8,13 @@
 use super::gather::Gathered;
 use super::mpi::Accesses;
 use super::names::{as_argument, is_by_path};
+use super::sizes::Sizes;
 use crate::spool::MIXED;
 use crate::{Class, Event, Function, Header, Layer};
 use iolab_vocab::FileId;
 
 const APPEND: i64 = 0o2000;
+const TRUNCATE: i64 = 0o1000;
 
 /// An open file description as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +31,7 @@ struct Description {
 struct Follower<'a> {
     files: &'a [FileId],
     descriptions: Vec<Description>,
-    sizes: Vec<i64>,
+    sizes: Sizes,
     inherited: u64,
     unknown: u64,
     accesses: Accesses,
@@ -39,7 +41,7 @@ pub(super) fn derive(gathered: &mut Gathered, header: &mut Header) {
     let mut follower = Follower {
         files: &gathered.file_of,
         descriptions: vec![Description::default(); gathered.file_of.len()],
-        sizes: vec![0; header.files.len()],
+        sizes: Sizes::new(header.files.len()),
         inherited: 0,
         unknown: 0,
         accesses: Accesses::new(std::mem::take(&mut gathered.texts)),
@@ -94,9 +96,9 @@ impl Follower<'_> {
             (_, Class::Seek) if event.result >= 0 => {
                 self.descriptions[number].position = event.result;
             }
-            (_, Class::Truncate) if event.result == 0 => self.set_size(file, event.length),
+            (_, Class::Truncate) if event.result == 0 => self.sizes.set(file, event.length),
             (_, Class::Allocate) if event.result == 0 => {
-                self.reach(file, event.offset.saturating_add(event.length));
+                self.reach(event, file, event.offset.saturating_add(event.length));
             }
             _ => {}
         }
@@ -117,14 +119,17 @@ impl Follower<'_> {
         let append = event.argument & APPEND != 0;
         self.descriptions[number] =
             Description { known: true, append, position, stream: position, adrift: false };
-        self.set_size(event.file, event.length);
+        match event.argument & TRUNCATE {
+            0 => self.sizes.tell(event.file, event.start..event.end, event.length),
+            _ => self.sizes.set(event.file, event.length),
+        }
     }
 
     fn transfer(&mut self, event: &mut Event, number: usize) {
         let moved = event.result.max(0);
         let write = event.function.class() == Class::Write;
         if event.offset < 0 {
-            let size = self.size(event.file);
+            let size = self.sizes.at(event.file, event.start);
             let description = &mut self.descriptions[number];
             if !description.known {
                 self.unknown += 1;
@@ -134,12 +139,12 @@ impl Follower<'_> {
             description.position = event.offset.saturating_add(moved);
         }
         if write {
-            self.reach(event.file, event.offset.saturating_add(moved));
+            self.reach(event, event.file, event.offset.saturating_add(moved));
         }
     }
 
     fn stream(&mut self, event: &mut Event, number: usize, class: Class) {
-        let size = self.size(event.file);
+        let size = self.sizes.at(event.file, event.start);
         let description = &mut self.descriptions[number];
         match class {
             Class::Read | Class::Write => {
@@ -185,7 +190,7 @@ impl Follower<'_> {
             let description = &mut self.descriptions[at];
             description.position = description.position.saturating_add(moved);
             let end = description.position;
-            self.reach(self.files[at], end);
+            self.reach(event, self.files[at], end);
         }
     }
 
@@ -194,26 +199,17 @@ impl Follower<'_> {
             return;
         }
         match event.function.class() {
-            Class::Truncate => self.set_size(event.file, event.length),
+            Class::Truncate => self.sizes.set(event.file, event.length),
             Class::Rename if event.argument >= 0 => {
-                self.set_size(FileId(event.argument as u32), self.size(event.file));
+                let size = self.sizes.at(event.file, event.start);
+                self.sizes.set(FileId(event.argument as u32), size);
             }
-            Class::Unlink => self.set_size(event.file, 0),
+            Class::Unlink => self.sizes.set(event.file, 0),
             _ => {}
         }
     }
 
-    fn size(&self, file: FileId) -> i64 {
-        file.index().and_then(|at| self.sizes.get(at)).copied().unwrap_or(0)
-    }
-
-    fn set_size(&mut self, file: FileId, size: i64) {
-        if let Some(known) = file.index().and_then(|at| self.sizes.get_mut(at)) {
-            *known = size.max(0);
-        }
-    }
-
-    fn reach(&mut self, file: FileId, end: i64) {
-        self.set_size(file, self.size(file).max(end));
+    fn reach(&mut self, event: &Event, file: FileId, end: i64) {
+        self.sizes.reach(file, event.start..event.end, end);
     }
 }

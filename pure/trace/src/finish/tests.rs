@@ -118,6 +118,33 @@ fn an_append_goes_where_another_description_left_the_end() {
 }
 
 #[test]
+fn appends_of_threads_share_no_byte_whatever_an_open_between_them_tells() {
+    let offsets = |waiting: Record, opening: Record| {
+        let first =
+            Record { argument: 0o2001, length: 100, ..record(Function::OPEN, 1, (1000, 1010), 3) };
+        let trace = finish_one(&[
+            named(1, "/log"),
+            named(2, "/log"),
+            first,
+            waiting,
+            Record { argument: 0o2001, ..opening },
+            record(Function::WRITE, 2, (1600, 1610), 7),
+            record(Function::WRITE, 1, (1700, 1710), 7),
+        ]);
+        let writes = trace.events.iter().filter(|event| event.function == Function::WRITE);
+        writes.map(|event| event.offset).collect::<Vec<_>>()
+    };
+    let write = |start, end| record(Function::WRITE, 1, (start, end), 7);
+    let open = |start, end, length| Record { length, ..record(Function::OPEN, 2, (start, end), 4) };
+    // The open does not see what an append that began before it has yet to write; or it sees one that began after it.
+    assert_eq!(offsets(write(1100, 1500), open(1200, 1300, 100)), [100, 107, 114]);
+    assert_eq!(offsets(write(1250, 1260), open(1200, 1300, 107)), [100, 107, 114]);
+    // Somebody outside has made the file shorter, or longer.
+    assert_eq!(offsets(write(1100, 1150), open(1200, 1300, 40)), [100, 40, 47]);
+    assert_eq!(offsets(write(1100, 1150), open(1200, 1300, 500)), [100, 500, 507]);
+}
+
+#[test]
 fn the_write_inside_fwrite_has_it_as_parent_and_the_next_one_does_not() {
     let trace = finish_one(&[
         named(1, "/f"),

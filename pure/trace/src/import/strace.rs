@@ -243,8 +243,47 @@ impl Import {
                 let argument = i64::from(self.file(new).0);
                 Some(Event { file, argument, ..event })
             }
+            Class::Copy => self.copied(event, call),
             _ => self.on_descriptor(event, call),
         }
+    }
+
+    /// A transfer between two descriptors moves the positions of those whose place it is not told.
+    fn copied(&mut self, event: Event, call: &Call) -> Option<Event> {
+        let text = |index: usize| call.arguments.get(index).copied().unwrap_or("");
+        let (source, offset, target, target_offset, length) = match event.function {
+            Function::SENDFILE => (text(1), text(2), text(0), "NULL", text(3)),
+            _ => (text(0), text(1), text(2), text(3), text(4)),
+        };
+        let fd = descriptor(source)?;
+        let opened = &self.processes[event.process as usize].descriptors;
+        let (source, target) =
+            (opened.get(&fd).copied(), descriptor(target).and_then(|fd| opened.get(&fd).copied()));
+        source.or(target)?;
+        let place = |id: Option<usize>| id.map(|id| self.descriptions[id].file);
+        let (file, into) = (place(source), place(target));
+        let moved = event.result.max(0);
+        let mut step = |id: Option<usize>, offset: &str| {
+            let position = &mut self.descriptions[id?].position;
+            match from_pointer(offset) {
+                None => {
+                    let from = (*position)?;
+                    *position = Some(from.saturating_add(moved));
+                    Some(from)
+                }
+                told => told,
+            }
+        };
+        let offset = step(source, offset).unwrap_or(-1);
+        step(target, target_offset);
+        Some(Event {
+            fd,
+            file: file.unwrap_or(FileId::NONE),
+            offset,
+            length: number(length).unwrap_or(-1),
+            argument: into.map_or(-1, |file| i64::from(file.0)),
+            ..event
+        })
     }
 
     fn opened(&mut self, event: Event, call: &Call) -> Option<Event> {
@@ -391,6 +430,11 @@ fn has_path(first: &str, second: &str) -> bool {
 /// `3` or `3</path>`.
 fn descriptor(argument: &str) -> Option<i32> {
     argument.split('<').next()?.parse().ok()
+}
+
+/// What a pointer to a number points to, `[7]` or before the call of `[7] => [9]`; none of `NULL`.
+fn from_pointer(text: &str) -> Option<i64> {
+    number(text.strip_prefix('[')?.split(']').next()?)
 }
 
 fn number(text: &str) -> Option<i64> {

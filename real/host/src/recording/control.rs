@@ -139,5 +139,23 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: fills the structure; cannot fail for these clocks.
     unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    since_zero(&time)
+}
+
+/// Nanoseconds; of a clock that was set to before 1970 none.
+fn since_zero(time: &libc::timespec) -> u64 {
+    let seconds = time.tv_sec.max(0) as u64;
+    seconds.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_stands_before_1970_reads_none_and_ends_no_recording() {
+        let at = |tv_sec, tv_nsec| since_zero(&libc::timespec { tv_sec, tv_nsec });
+        assert_eq!([at(-5, 0), at(0, 7), at(2, 7)], [0, 7, 2_000_000_007]);
+        assert_eq!(at(i64::MAX, 999_999_999), u64::MAX);
+    }
 }

@@ -30,7 +30,9 @@ pub(super) fn nanoseconds(clock: libc::clockid_t) -> u64 {
     unsafe {
         libc::clock_gettime(clock, time.as_mut_ptr());
         let time = time.assume_init();
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        // A clock that was set to before 1970 has no time since then.
+        let seconds = time.tv_sec.max(0) as u64;
+        seconds.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
     }
 }
 

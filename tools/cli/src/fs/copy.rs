@@ -1,19 +1,16 @@
 //! `iolab fs cp`: files into a file system, out of it, and within it.
 
-use super::{Place, Standing, failure, files::found, name_of, shown};
+use super::{PREFIX, Place, Standing, failure, files::found, name_of, shown};
 use crate::failure::Failure;
 use clap::Args;
 use iolab_pfs::client::Call;
 use iolab_pfs::{Kind, OpenWish};
 use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::{Client, NoMemory, plain};
-use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What marks a name in the file system.
-const PREFIX: &[u8] = b"iolab:";
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Copy files into a file system, out of it, or within it.
@@ -37,9 +34,9 @@ enum Name {
 
 impl Name {
     fn of(path: &Path) -> Result<Name, Failure> {
-        match path.as_os_str().as_bytes().strip_prefix(PREFIX) {
-            Some(inside) => Ok(Name::Inside(name_of(Path::new(OsStr::from_bytes(inside)))?)),
-            None => Ok(Name::Plain(path.to_owned())),
+        match path.as_os_str().as_bytes().starts_with(PREFIX) {
+            true => Ok(Name::Inside(name_of(path)?)),
+            false => Ok(Name::Plain(path.to_owned())),
         }
     }
 

@@ -258,7 +258,8 @@ pub(super) fn du(arguments: &Du) -> Result<ExitCode, Failure> {
             }
         }
         let size = format_bytes(sum);
-        say_line!("{sum:>15} {size:>12} {files_count:>7} files {}", shown(&path));
+        let files = if files_count == 1 { "file" } else { "files" };
+        say_line!("{sum:>15} {size:>12} {files_count:>7} {files:<5} {}", shown(&path));
     }
     Ok(ExitCode::SUCCESS)
 }
