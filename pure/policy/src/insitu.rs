@@ -215,6 +215,16 @@ impl Call {
             _ => 0,
         }
     }
+
+    /// A transfer at the position as one at that offset; what is none stays as it is.
+    pub fn placed(self, offset: u64) -> Call {
+        let at = At::Offset(offset);
+        match self {
+            Call::Read { at: At::Position, length } => Call::Read { at, length },
+            Call::Write { at: At::Position, length } => Call::Write { at, length },
+            other => other,
+        }
+    }
 }
 
 /// Where the bytes of a transfer lie.

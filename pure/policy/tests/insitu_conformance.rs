@@ -410,18 +410,26 @@ fn compare_with(host: &mut Host, strategies: &[&str], seed: u64, calls: usize) -
     let keeps_syncs = strategies.iter().all(keeps_syncs);
     let mut random = Random::new(Seed(seed));
     let mut plain = File::default();
-    let handles: Vec<Handle> = (0..1 + random.below(3) as u32).map(Handle).collect();
+    let mut handles: Vec<Handle> = (0..1 + random.below(3) as u32).map(Handle).collect();
     for &handle in &handles {
-        let access = ACCESSES[random.below(4) as usize];
-        plain.positions.insert(handle, (0, access));
-        host.bottom.below.positions.insert(handle, (0, access));
-        let call = Call::Open { access, file_bytes: 0, position: 0 };
-        assert_eq!(host.call(handle, call, &mut []), Ok(0));
+        open_both(host, &mut plain, handle, ACCESSES[random.below(4) as usize]);
     }
+    let mut opened = handles.len() as u32;
     let mut streams = Streams { at: 0, step: 0, length: 1 };
     let reads = random.below(3) == 0;
     for number in 0..calls {
         host.work_at_leisure();
+        // Descriptions come and go: whoever hears less without readers learns of the next one.
+        if random.below(40) == 0 && handles.len() > 1 {
+            let gone = handles.remove(1 + random.below(handles.len() as u64 - 1) as usize);
+            assert_eq!(host.call(gone, Call::Close, &mut []), Ok(0));
+        }
+        if random.below(40) == 0 && handles.len() < 4 {
+            assert_eq!(host.call(handles[0], Call::Flush, &mut []), Ok(0));
+            handles.push(Handle(opened));
+            open_both(host, &mut plain, Handle(opened), ACCESSES[random.below(4) as usize]);
+            opened += 1;
+        }
         let handle = match reads && random.below(8) > 0 {
             true => handles[0],
             false => handles[random.below(handles.len() as u64) as usize],
@@ -461,6 +469,14 @@ fn compare_with(host: &mut Host, strategies: &[&str], seed: u64, calls: usize) -
     }
     assert_eq!(host.bottom.below.bytes, plain.bytes, "{strategies:?}, seed {seed}, after close");
     std::mem::take(&mut host.bottom.commands)
+}
+
+/// Another description of the file, on both.
+fn open_both(host: &mut Host, plain: &mut File, handle: Handle, access: Access) {
+    plain.positions.insert(handle, (0, access));
+    host.bottom.below.positions.insert(handle, (0, access));
+    let file_bytes = host.bottom.below.bytes.len() as u64;
+    assert_eq!(host.call(handle, Call::Open { access, file_bytes, position: 0 }, &mut []), Ok(0));
 }
 
 fn row_of(text: &str) -> &'static iolab_policy::insitu::catalog::Row {

@@ -150,15 +150,32 @@ fn decisions(stack: Vec<Box<dyn Strategy>>, seed: u64) -> (Vec<Outcome>, Vec<Com
         Bottom { random: Random::new(Seed(seed ^ 0x5eed)), now: Nanos::ZERO, commands: Vec::new() };
     let handles = [Handle(0), Handle(1)];
     let mut outcomes = Vec::new();
+    let access = |random: &mut Random| {
+        let (write, append) = (random.below(4) > 0, random.below(3) == 0);
+        Access { read: !write || random.below(3) > 0, write, append, synchronous: false }
+    };
+    let mut reads = [false; 2];
     for handle in handles {
-        let append = random.below(3) == 0;
-        let access = Access { read: true, write: random.below(4) > 0, append, synchronous: false };
+        let access = access(&mut random);
+        reads[handle.0 as usize] = access.read;
         let call = Call::Open { access, file_bytes: 300, position: 0 };
         outcomes.push(stack.drive(handle, call, &mut bottom));
     }
     for _ in 0..60 {
         let handle = handles[random.below(2) as usize];
+        // Another one takes its place now and then, which may read where that one did not.
+        if random.below(20) == 0 {
+            outcomes.push(stack.drive(handle, Call::Close, &mut bottom));
+            let access = access(&mut random);
+            reads[handle.0 as usize] = access.read;
+            let call = Call::Open { access, file_bytes: random.below(400), position: 7 };
+            outcomes.push(stack.drive(handle, call, &mut bottom));
+        }
         let call = random_call(&mut random);
+        // Which no file below would allow.
+        if matches!(call, Call::Read { .. }) && !reads[handle.0 as usize] {
+            continue;
+        }
         let passed = stack.passes(&call);
         assert!(stack.interest().hears(Interest::of(&call)) || passed, "{call:?}: nobody hears it");
         let (from, flushes_nothing) =
@@ -183,7 +200,7 @@ fn decisions(stack: Vec<Box<dyn Strategy>>, seed: u64) -> (Vec<Outcome>, Vec<Com
 /// Every member, in the forms that make its corners frequent.
 fn members() -> Vec<String> {
     let forms = |name: &str| match name {
-        "null" => vec!["null", "null:hear=nothing"],
+        "null" => vec!["null", "null:hear=nothing", "null:hear=steps"],
         "write-back" => vec!["write-back:buffer=200,largest=90", "write-back:buffer=64,age=2us"],
         "cruel" => vec!["cruel:short=40,fail=10", "cruel:short=30,delay=1"],
         "seek-elide" => vec!["seek-elide", "seek-elide:outsiders=none"],
@@ -254,4 +271,25 @@ fn a_stack_hears_what_any_of_its_stages_does() {
     assert!(hears(&["seek-elide"]).hears(Interest::SEEK));
     assert!(hears(&["seek-elide", "null"]).hears(Interest::WRITE_AT));
     assert!(!hears(&["write-back", "seek-elide"]).hears(Interest::READ_AT));
+}
+
+#[test]
+fn readers_strategies_let_who_only_writes_go_by() {
+    let readers =
+        ["read-ahead", "read-ahead:via=buffer,outsiders=none", "data-sieve:outsiders=none"];
+    for text in readers {
+        let mut stack = Stack::new(build(&[text]));
+        let mut bottom =
+            Bottom { random: Random::new(Seed(1)), now: Nanos::ZERO, commands: Vec::new() };
+        let mut open = |handle, read| {
+            let access = Access { read, write: true, append: false, synchronous: false };
+            let call = Call::Open { access, file_bytes: 0, position: 0 };
+            stack.drive(handle, call, &mut bottom).ok();
+            stack.interest()
+        };
+        assert!(!open(Handle(0), false).hears(Interest::TRANSFERS), "{text}");
+        assert!(open(Handle(1), true).hears(Interest::TRANSFERS), "{text}");
+        stack.drive(Handle(1), Call::Close, &mut bottom).ok();
+        assert!(!stack.interest().hears(Interest::TRANSFERS), "{text}");
+    }
 }

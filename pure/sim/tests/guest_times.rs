@@ -135,6 +135,30 @@ fn what_a_strategy_leaves_alone_keeps_its_recorded_duration() {
 }
 
 #[test]
+fn a_call_costs_by_how_far_it_comes() {
+    let text = PLATFORM.replace("step_ns = 1.0", "pass_ns = 40.0\n    step_ns = 300.0");
+    let platform = Platform::parse(&text).unwrap();
+    // Hook 2 in any case; then nothing, as far as the stack, an arrival and a return, or both of two stages.
+    for (stack, more_ns) in [
+        (&["null:hear=nothing"][..], 2),
+        (&["null"], 42),
+        (&["null", "null"], 42),
+        (&["null:hear=steps"], 602),
+        (&["null:hear=steps", "null", "null:hear=steps"], 1202),
+        // Nobody reads the file.
+        (&["read-ahead"], 2),
+        // It gives the write its place at once.
+        (&["seek-elide"], 42),
+    ] {
+        let run =
+            predict(&small_writer(3), &platform, &apply(stack), &Settings::default()).unwrap();
+        let durations: Vec<u64> =
+            run.trace.events[1..4].iter().map(|write| write.duration().get()).collect();
+        assert_eq!(durations, [1200 + more_ns; 3], "{stack:?}");
+    }
+}
+
+#[test]
 fn costs_not_recorded_are_scaled_by_how_slow_the_recorded_run_was() {
     let mut trace = small_writer(0);
     trace.events.pop();

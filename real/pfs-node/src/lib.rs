@@ -23,6 +23,7 @@ pub mod offline;
 mod outgoing;
 mod peers;
 pub mod plain;
+mod remark;
 pub mod rescue;
 mod room;
 mod server;

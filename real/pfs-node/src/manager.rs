@@ -9,6 +9,7 @@ use crate::instance::Place;
 use crate::journal_file::JournalFile;
 use crate::links::{self, Links, Told};
 use crate::peers::{self, Epoll, Heard, Peers};
+use crate::remark::remark;
 use crate::server::wait;
 use crate::tape::Taped;
 use crate::worker::{Bell, Worker};
@@ -180,7 +181,9 @@ impl Manager {
             }
             Err(error) => {
                 if self.again.is_none() {
-                    eprintln!("metadata manager: {error}; it is tried again until there is room");
+                    remark(format_args!(
+                        "metadata manager: {error}; it is tried again until there is room"
+                    ));
                 }
                 self.again = Some(Nanos(now.0 + AGAIN.0));
                 false
@@ -201,7 +204,9 @@ impl Manager {
                     syncs.begin();
                 }
                 Err(error) => {
-                    eprintln!("metadata manager: the journal is not on its device: {error}");
+                    remark(format_args!(
+                        "metadata manager: the journal is not on its device: {error}"
+                    ));
                     self.todo.push_back(Event::Failed);
                 }
             }

@@ -6,6 +6,7 @@ use crate::instance::{self, Instance, Place};
 use crate::journal_file::JournalFile;
 use crate::manager::Manager;
 use crate::peers::listen;
+use crate::remark::remark;
 use crate::room::Used;
 use crate::server::Server;
 use crate::subfiles::Subfiles;
@@ -157,7 +158,7 @@ impl Node {
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "a defect of iolab".to_owned(),
             };
-            eprintln!("{party} has ended: {problem}");
+            remark(format_args!("{party} has ended: {problem}"));
             // Without one of its parties an instance only makes calls wait.
             Signals::send();
             false

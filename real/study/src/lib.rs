@@ -68,11 +68,12 @@ pub trait Laboratory {
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Option<Estimate>>, Refusal>;
 
-    /// Measures the storage of a directory, where it may make files and removes them.
+    /// Measures the storage of a directory, where it may make files and removes them, and keeps what came of it
+    /// among the results.
     ///
     /// # Errors
     /// What went wrong there.
-    fn measure(&self, scratch: &Path) -> Result<Platform, StudyError>;
+    fn measure(&self, scratch: &Path, results: &Path) -> Result<Platform, StudyError>;
 
     /// Reads what `iolab record` has written.
     ///

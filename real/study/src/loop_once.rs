@@ -219,7 +219,7 @@ impl Loop<'_> {
                 best = next;
             }
         }
-        self.laboratory.save(&self.job.results.join("recorded.iot"), &best)?;
+        self.laboratory.save(&self.place.results().join("recorded.iot"), &best)?;
         Ok(best)
     }
 
@@ -245,7 +245,7 @@ impl Loop<'_> {
             return Ok(platform.clone());
         }
         watcher.step("measuring the storage");
-        self.laboratory.measure(self.place.aside())
+        self.laboratory.measure(self.place.aside(), self.place.results())
     }
 
     fn candidates(
@@ -302,7 +302,7 @@ impl Loop<'_> {
             }
         };
         let simulated = simulated.map(|predicted| predicted.prediction.trace);
-        let results = self.job.results;
+        let results = self.place.results();
         for (name, trace) in [("simulated.iot", &simulated), ("reshaped.iot", &measured)] {
             if let Some(trace) = trace
                 && let Err(failure) = self.laboratory.save(&results.join(name), trace)

@@ -21,6 +21,8 @@ const LARGEST: tree::Extent = tree::Extent { entries: 50_000, bytes: 2 << 30 };
 pub(crate) struct Workplace {
     directory: PathBuf,
     aside: PathBuf,
+    /// Where results go meanwhile.
+    results: PathBuf,
     left_out: Option<PathBuf>,
     kept: bool,
 }
@@ -48,7 +50,13 @@ impl Workplace {
         })?;
         let inside = results.strip_prefix(directory).ok().filter(|p| !p.as_os_str().is_empty());
         let left_out = inside.map(|inside| aside.join("original").join(inside));
-        Ok(Workplace { directory: directory.to_owned(), aside, left_out, kept: true })
+        let results = left_out.clone().unwrap_or_else(|| results.to_owned());
+        Ok(Workplace { directory: directory.to_owned(), aside, results, left_out, kept: true })
+    }
+
+    /// Where the directory of the results is meanwhile: inside of the user's, it stands aside with it.
+    pub(crate) fn results(&self) -> &Path {
+        &self.results
     }
 
     /// Where a study keeps what it needs, on the same file system.
@@ -193,6 +201,7 @@ mod tests {
         let results = directory.join("results");
         fs::create_dir(&results).unwrap();
         let workplace = Workplace::claim(&directory, &results).unwrap();
+        fs::write(workplace.results().join("trace"), "of this study").unwrap();
         for run in 0..3 {
             workplace.refresh().unwrap();
             assert_eq!(fs::read_to_string(directory.join("precious")).unwrap(), "mine");
@@ -204,7 +213,8 @@ mod tests {
         }
         workplace.restore().unwrap();
         assert_eq!(fs::read_to_string(directory.join("precious")).unwrap(), "mine");
-        assert!(!directory.join("more").exists() && results.exists());
+        assert!(!directory.join("more").exists());
+        assert_eq!(fs::read_to_string(results.join("trace")).unwrap(), "of this study");
         assert_eq!(fs::metadata(&directory).unwrap().ino(), inode);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }

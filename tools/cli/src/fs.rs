@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use iolab_pfs::Code;
 use iolab_pfs_node::{Client, files as plain};
+use iolab_vocab::printable;
 use standing::Standing;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -106,9 +107,9 @@ fn name_of(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(plain::name_of(name, &here))
 }
 
-/// A name for people.
+/// A name for people: it stays on its line, whatever it is.
 fn shown(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+    printable(&String::from_utf8_lossy(path)).into_owned()
 }
 
 /// What failed in the file system, and on what.

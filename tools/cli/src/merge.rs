@@ -14,6 +14,7 @@ use iolab_iot::{IotError, Joined, Writer};
 use iolab_trace::join::{self, Named};
 use iolab_trace::{Header, Origin};
 use iolab_traces::parts;
+use iolab_vocab::printable;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -123,7 +124,7 @@ fn found(named: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
 }
 
 fn shown(path: &Path) -> String {
-    path.display().to_string()
+    printable(&path.to_string_lossy()).into_owned()
 }
 
 fn header_of(path: &Path) -> Result<Header, Failure> {

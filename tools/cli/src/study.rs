@@ -86,11 +86,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let trials =
         Trials { rounds: arguments.runs as usize, wanted: &wanted, only_wanted: arguments.only };
-    let study = site.job(&arguments.command).study(
-        &trials,
-        &OwnLaboratory { results },
-        &mut Progress::new("study"),
-    )?;
+    let study =
+        site.job(&arguments.command).study(&trials, &OwnLaboratory, &mut Progress::new("study"))?;
     let json = study.json();
     write(&results.join("study.json"), format!("{json:#}\n").as_bytes())?;
     write(&results.join("study.html"), &study.page())?;

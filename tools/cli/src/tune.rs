@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let results = &site.results;
     let tuned = site.job(&arguments.command).tune(
         &Tuning { budget: arguments.budget, permission },
-        &OwnLaboratory { results },
+        &OwnLaboratory,
         &mut Progress::new("tune"),
     )?;
     let json = tuned.json();

@@ -89,6 +89,33 @@ fn make(example: &str, build: &Path, variables: &[String]) -> PathBuf {
     build.join(example)
 }
 
+/// Results go into the directory that is set aside meanwhile when nobody says otherwise.
+#[test]
+fn a_study_without_any_option_has_its_results_where_it_stands() {
+    let place = Place::new();
+    let study = |options: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_iolab"))
+            .arg("study")
+            .args(options)
+            .args(["--", "dd", "if=/dev/zero", "of=zeros", "bs=512", "count=400", "status=none"])
+            .current_dir(place.out())
+            .output()
+            .unwrap()
+    };
+    let refused = study(&["--apply", "nonsense"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("nonsense"));
+    assert_eq!(fs::read_dir(place.out()).unwrap().count(), 0, "what was refused leaves nothing");
+    for _again in 0..2 {
+        let output = study(&["--runs", "2"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let results = place.out().join("iolab-study");
+        for name in ["study.json", "study.html", "recorded.iot", "this-machine.toml"] {
+            assert!(results.join(name).exists(), "{name}");
+        }
+        assert_eq!(fs::read_dir(place.out()).unwrap().count(), 1, "the results alone are new");
+    }
+}
+
 #[test]
 fn the_checkpoint_example_is_studied_from_recording_to_page() {
     let place = Place::new();

@@ -43,13 +43,7 @@ impl Descriptions {
     /// A transfer at the position as one at its offset; appends stay as they are.
     pub(super) fn placed(&mut self, handle: Handle, call: Call) -> Call {
         let description = self.get(handle);
-        let at = At::Offset(description.position);
-        match call {
-            _ if description.access.append => call,
-            Call::Read { at: At::Position, length } => Call::Read { at, length },
-            Call::Write { at: At::Position, length } => Call::Write { at, length },
-            other => other,
-        }
+        if description.access.append { call } else { call.placed(description.position) }
     }
 
     /// What a call that came to `value` says about the position the program believes in.

@@ -12,6 +12,11 @@ impl KnownSize {
         self.0 = Some(bytes);
     }
 
+    /// Something happened that does not tell it.
+    pub(super) fn forget(&mut self) {
+        self.0 = None;
+    }
+
     pub(super) fn get(self) -> Option<u64> {
         self.0
     }

@@ -4,7 +4,8 @@
 //! time of a `WakeAt` has come, and nothing else meanwhile. **The machine** answers each event by any
 //! number of `Copy` and then one of `Perform`, `WakeAt`, `Answer`. Bytes lie in its staging memory or
 //! in the memory of the call that arrived, where that moves bytes; a call that goes down has memory
-//! for as many bytes as it moves, and nothing moved more than it was asked to.
+//! for as many bytes as it moves, and nothing moved more than it was asked to. Nobody below knows a
+//! description before its opening has gone down.
 //!
 //! **Work** is begun between calls, one at a time, and goes out of staging memory that stays as it is
 //! until the machine is told what became of it; `Await` waits for that, and for nothing else.
@@ -28,6 +29,8 @@ pub struct StrategyLaws {
     call: Option<(Call, Awaited)>,
     /// The work under way, and from where in staging memory it goes out.
     work: Option<(Call, u64)>,
+    /// The description whose opening has arrived and not gone down.
+    opening: Option<Handle>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +42,7 @@ enum Awaited {
 
 /// Holds a strategy to its discipline.
 pub fn checked(strategy: Box<dyn Strategy>) -> Box<dyn Strategy> {
-    let laws = StrategyLaws { staging_bytes: strategy.staging_bytes(), call: None, work: None };
+    let laws = StrategyLaws::of(strategy.staging_bytes());
     Box::new(Checked::new(strategy, laws))
 }
 
@@ -50,10 +53,17 @@ fn is_possible(call: Call, outcome: Outcome) -> bool {
 }
 
 impl StrategyLaws {
+    fn of(staging_bytes: u64) -> StrategyLaws {
+        StrategyLaws { staging_bytes, call: None, work: None, opening: None }
+    }
+
     /// The call the event belongs to.
     fn told(&mut self, now: Nanos, event: &Event) -> Result<Call, String> {
         match (*event, self.call) {
-            (Event::Arrived { call, .. }, None) => Ok(call),
+            (Event::Arrived { handle, call }, None) => {
+                self.opening = matches!(call, Call::Open { .. }).then_some(handle);
+                Ok(call)
+            }
             (Event::Performed(outcome), Some((call, Awaited::Outcome(below)))) => {
                 match is_possible(below, outcome) {
                     true => Ok(call),
@@ -132,7 +142,13 @@ impl StrategyLaws {
             }
             Action::Await => Some((call, Awaited::Work)),
             Action::Copy { .. } => return Err("a step ends with a copy".to_owned()),
-            Action::Perform { call: below, memory, .. } => {
+            Action::Perform { handle, call: below, memory } => {
+                if self.opening == Some(handle) {
+                    match below {
+                        Call::Open { .. } => self.opening = None,
+                        _ => return Err(format!("{below:?} goes down before the opening does")),
+                    }
+                }
                 if !self.lies_in_memory(call, memory, below.transfer_bytes()) {
                     return Err(format!("{below:?} goes down with {memory:?}"));
                 }
@@ -298,7 +314,7 @@ mod tests {
 
     /// What a strategy with 100 B of staging memory breaks by these steps.
     fn broken(steps: &[(u64, Event, &[Action])]) -> Option<String> {
-        let mut laws = StrategyLaws { staging_bytes: 100, call: None, work: None };
+        let mut laws = StrategyLaws::of(100);
         steps.iter().find_map(|(now, event, out)| laws.check(Nanos(*now), event, out).err())
     }
 
@@ -317,7 +333,7 @@ mod tests {
 
     #[test]
     fn work_is_one_write_out_of_staging_memory_that_stays_as_it_is_until_it_is_done() {
-        let laws = || StrategyLaws { staging_bytes: 100, call: None, work: None };
+        let laws = || StrategyLaws::of(100);
         let (caller, staging) = (Place::Caller(0), Place::Staging(40));
         let work = [copy(Place::Staging(0), staging, 10), perform(WRITE, staging)];
         let answer = Action::Answer(Ok(10));
@@ -351,6 +367,22 @@ mod tests {
         assert_eq!(step(&mut laws, Event::Ended(Ok(3)), &[answer]), "");
         let awaits_nothing = step(&mut laws, arrived(WRITE), &[Action::Await]);
         assert!(awaits_nothing.contains("not begun"), "{awaits_nothing}");
+    }
+
+    #[test]
+    fn a_description_is_used_once_its_opening_has_gone_down() {
+        let access = super::super::Access::default();
+        let open = Call::Open { access, file_bytes: 0, position: 0 };
+        let (nowhere, sync) = (Place::Nowhere, Call::Sync { data_only: false });
+        let other = Action::Perform { handle: Handle(1), call: sync, memory: nowhere };
+        let steps: [(u64, Event, &[Action]); 3] = [
+            (0, arrived(open), &[other]),
+            (0, Event::Performed(Ok(0)), &[perform(open, nowhere)]),
+            (0, Event::Performed(Ok(0)), &[perform(sync, nowhere)]),
+        ];
+        assert_eq!(broken(&steps), None);
+        let told = broken(&[(0, arrived(open), &[perform(sync, nowhere)])]).expect("too early");
+        assert!(told.contains("before the opening"), "{told}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The null strategy: every call goes down as it came. Template of the family, and the measure of
-//! what the machinery itself costs: of a call that comes as far as the stack (`hear=everything`), and
-//! of one that does not (`hear=nothing`).
+//! what the machinery itself costs: of a call that comes as far as the stack (`hear=everything`), of one
+//! that a strategy is stepped for as well (`hear=steps`), and of one that does neither (`hear=nothing`).
 
 use super::parameter::{Parameters, unknown};
 use super::{Action, Call, Event, Interest, Place, Strategy};
@@ -11,22 +11,24 @@ use iolab_vocab::{Nanos, Refusal};
 #[derive(Clone, Copy, Debug)]
 pub struct Null {
     interest: Interest,
+    passes: Interest,
 }
 
 impl Null {
     /// One that hears nothing.
-    pub const DEAF: Null = Null { interest: Interest::NOTHING };
+    pub const DEAF: Null = Null { interest: Interest::NOTHING, passes: Interest::NOTHING };
 
     /// Reads `hear=nothing`.
     pub fn parse(parameters: &Parameters) -> Result<Null, Refusal> {
-        let mut null = Null { interest: Interest::EVERYTHING };
+        let mut null = Null { interest: Interest::EVERYTHING, passes: Interest::EVERYTHING };
         for (key, value) in parameters {
-            null.interest = match (key.as_str(), value.as_str()) {
-                ("hear", "everything") => Interest::EVERYTHING,
-                ("hear", "nothing") => Interest::NOTHING,
+            (null.interest, null.passes) = match (key.as_str(), value.as_str()) {
+                ("hear", "everything") => (Interest::EVERYTHING, Interest::EVERYTHING),
+                ("hear", "steps") => (Interest::EVERYTHING, Interest::NOTHING),
+                ("hear", "nothing") => (Interest::NOTHING, Interest::NOTHING),
                 ("hear", _) => {
                     return Err(Refusal {
-                        message: format!("hear: `{value}` is neither `everything` nor `nothing`"),
+                        message: format!("hear: `{value}` is none of everything, steps, nothing"),
                         hint: "for example hear=nothing".to_owned(),
                     });
                 }
@@ -60,7 +62,7 @@ impl Strategy for Null {
     }
 
     fn passes(&self) -> Interest {
-        Interest::EVERYTHING
+        self.passes
     }
 }
 

@@ -17,7 +17,7 @@ use super::parameter::{Parameters, in_range, size, unknown};
 use super::plan::{Follower, Lane};
 use super::stream::{Course, Stream};
 use super::window::{self, Kinds, Window};
-use super::{Action, At, Call, Event, Handle, Outcome, Strategy};
+use super::{Action, At, Call, Event, Handle, Interest, Outcome, Strategy};
 use crate::machine::Machine;
 use iolab_vocab::{Extent, Nanos, Refusal};
 use std::collections::VecDeque;
@@ -194,6 +194,8 @@ impl ReadAhead {
                 }
             }
             Call::Write { .. } if description.access.append => self.file_bytes += value,
+            // Where that is was not heard as long as nobody read.
+            Call::Write { at: At::Position, .. } if !description.access.read => {}
             Call::Write { at, .. } => {
                 let end = place(at, description.position).saturating_add(value);
                 self.file_bytes = self.file_bytes.max(end);
@@ -326,6 +328,14 @@ impl Machine for ReadAhead {
 }
 
 impl Strategy for ReadAhead {
+    /// Whoever only writes does so without us.
+    fn interest(&self) -> Interest {
+        match self.readers.is_empty() {
+            true => Interest::OPEN.and(Interest::CLOSE),
+            false => Interest::EVERYTHING,
+        }
+    }
+
     fn drained(&mut self, file_bytes: u64) {
         self.file_bytes = file_bytes;
     }

@@ -74,7 +74,7 @@ impl StrategySpec {
         let spec = spec.with_block(block);
         row.build.strategy(&spec.parameters).map_err(|error| Refusal {
             message: format!("strategy `{text}`: {}", error.message),
-            hint: format!("write {}", row.usage),
+            hint: format!("{}; in whole: {}", error.hint, row.usage),
         })?;
         Ok(spec)
     }

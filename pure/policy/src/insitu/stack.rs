@@ -28,6 +28,16 @@ pub enum Slot {
     Nowhere,
 }
 
+impl Slot {
+    /// Where the bytes of a program's own call lie.
+    pub fn of(call: &Call) -> Slot {
+        match call {
+            Call::Read { .. } | Call::Write { .. } => Slot::Program(0),
+            _ => Slot::Nowhere,
+        }
+    }
+}
+
 /// What the driver is to do. The same discipline as for a single stage: `Copy`s, then exactly one
 /// of the others. The sequence of commands is what a conformance test compares between drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,6 +156,12 @@ impl Stack {
     #[inline]
     pub fn passes(&self, call: &Call) -> bool {
         !self.needs.hears(Interest::of(call))
+    }
+
+    /// How many stages have to be stepped for a call that comes in.
+    pub fn stepped(&self, call: &Call) -> usize {
+        let kind = Interest::of(call);
+        self.stages.iter().filter(|stage| stage.needs.hears(kind)).count()
     }
 
     /// Whether a call is to wait for others who ask for the same, and until when ([`Strategy::join`]): the
@@ -415,10 +431,7 @@ impl Machine for Stack {
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Command>) {
         let (mut at, mut event) = match (event, self.waiting) {
             (Event::Arrived { handle, call }, _) => {
-                let memory = match call {
-                    Call::Read { .. } | Call::Write { .. } => Slot::Program(0),
-                    _ => Slot::Nowhere,
-                };
+                let memory = Slot::of(&call);
                 let Some(first) = self.hand_down(None, &call, memory) else {
                     return out.push(Command::Perform { handle, call, memory });
                 };

@@ -7,8 +7,8 @@
 //! was skipped, is gone, and the end of the file is always asked for below. So a program that reads the
 //! same place again, to see whether it has changed, sees the file.
 //!
-//! File positions live here, so seeks cost nothing below, and so does the end of the file as far as it
-//! is known. Descriptions opened with append pass.
+//! File positions of descriptions that are read by live here, so seeks cost nothing below, and so does the end of
+//! the file as far as it is known. Others pass (and those with append), unheard while nobody reads.
 //!
 //! Coherence: any write, truncation, allocation, record lock or map of this process drops the window, and so
 //! does any open of the file, for whatever, in another process of the run (`keeps_bytes`). Who is outside
@@ -20,7 +20,7 @@ use super::known_size::KnownSize;
 use super::null::memory_of;
 use super::parameter::Parameters;
 use super::stream::{Course, Stream};
-use super::{Action, At, Call, Event, Handle, Outcome, Place, Strategy, Whence};
+use super::{Action, At, Call, Event, Handle, Interest, Outcome, Place, Strategy, Whence};
 use crate::machine::Machine;
 use iolab_vocab::{Extent, Nanos, Refusal};
 
@@ -142,16 +142,25 @@ impl Window {
 
     fn pass(&mut self, handle: Handle, call: Call, out: &mut Vec<Action>) {
         self.task = Task::Passed { handle, call };
-        let below = self.descriptions.placed(handle, call);
+        let below = match self.is_reader(handle) {
+            true => self.descriptions.placed(handle, call),
+            false => call,
+        };
         out.push(Action::Perform { handle, call: below, memory: memory_of(below) });
     }
 
+    /// Whether its position lives here.
+    fn is_reader(&self, handle: Handle) -> bool {
+        self.readers.iter().any(|reader| reader.handle == handle)
+    }
+
     fn seek(&mut self, handle: Handle, offset: i64, whence: Whence, out: &mut Vec<Action>) {
+        let is_reader = self.is_reader(handle);
         let description = self.descriptions.get(handle);
         let knows_end = whence != Whence::End || self.file_bytes.get().is_some();
         let end = self.file_bytes.get().unwrap_or(0);
         match seek_target(description.position, end, offset, whence) {
-            Some(target) if knows_end && !description.access.append => {
+            Some(target) if knows_end && is_reader => {
                 if let Ok(position) = target {
                     description.position = position;
                 }
@@ -163,7 +172,7 @@ impl Window {
 
     fn settle(&mut self, handle: Handle, out: &mut Vec<Action>) {
         let description = *self.descriptions.get(handle);
-        if description.access.append || description.position == description.below {
+        if !self.is_reader(handle) || description.position == description.below {
             return self.pass(handle, Call::Settle, out);
         }
         self.task = Task::Positioning { handle };
@@ -331,7 +340,13 @@ impl Window {
     /// The program's own call came back.
     fn passed(&mut self, handle: Handle, call: Call, outcome: Outcome, out: &mut Vec<Action>) {
         let description = *self.descriptions.get(handle);
-        self.file_bytes.learn(description, call, outcome);
+        match call {
+            // Where that is has not been heard of all the while.
+            Call::Write { at: At::Position, .. } if !self.is_reader(handle) => {
+                self.file_bytes.forget()
+            }
+            _ => self.file_bytes.learn(description, call, outcome),
+        }
         if let Ok(value) = outcome {
             self.descriptions.moved(handle, call, value);
         }
@@ -386,6 +401,14 @@ impl Machine for Window {
 impl Strategy for Window {
     fn staging_bytes(&self) -> u64 {
         self.settings.window_bytes
+    }
+
+    /// Nothing is kept, and no position lives here, while nobody reads.
+    fn interest(&self) -> Interest {
+        match self.readers.is_empty() {
+            true => Interest::OPEN.and(Interest::CLOSE),
+            false => Interest::EVERYTHING,
+        }
     }
 
     fn keeps_bytes(&self) -> bool {

@@ -13,7 +13,8 @@ use super::setup::{Setup, native, recorded};
 use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
-    Call, Command, Driver, Errno, Guest, Handle, Outcome, Slot, Stack, Totals, decision,
+    Call, Command, Driver, Errno, Guest, Handle, Interest, Outcome, Short, Slot, Stack, Totals,
+    decision,
 };
 use iolab_trace::{Class, Event};
 use iolab_vocab::{FileId, Nanos};
@@ -171,15 +172,16 @@ impl<'a> Staging<'a> {
         Cost::default()
     }
 
+    /// What a call comes to, what that costs, and whether it was taken in, so that nothing is left for the hook.
     fn pass(
         &mut self,
-        stack: StackId,
+        stack_id: StackId,
         passage: Passage,
         kernel: &mut Kernel,
         run: &mut Run,
     ) -> (Outcome, Cost, bool) {
         let event = &self.setup.trace.events[passage.row];
-        let Some(mut live) = self.live.remove(&(event.process, stack)) else {
+        let Some(mut live) = self.live.remove(&(event.process, stack_id)) else {
             return (Ok(0), Cost::default(), false);
         };
         if let Call::Open { .. } = passage.call
@@ -188,64 +190,30 @@ impl<'a> Staging<'a> {
             live.bottom.handles.insert(passage.handle, description);
         }
         run.staged_calls += u64::from(passage.own);
-        let (arrived, absorbed) = (passage.now, self.absorbed(&mut live, passage));
-        let over = absorbed.or_else(|| live.shared(passage));
-        let (outcome, cost) = over.unwrap_or_else(|| {
-            let waits = self.has_threads[event.process as usize];
-            let until = waits.then(|| live.until(passage)).flatten();
-            let passage = Passage { now: until.unwrap_or(passage.now), ..passage };
-            let wait = Cost { work: Nanos::ZERO, wait: passage.now.since(arrived) };
-            let Live { stack, bottom, round } = &mut live;
-            let step_ns = self.setup.storage.intercept.step_ns * bottom.touched.len() as f64;
-            let mut under_way = UnderWay {
-                setup: self.setup,
-                passage,
-                bottom,
-                kernel,
-                run,
-                step_ns,
-                cost: Cost::default(),
-                command_began: passage.now,
-            };
-            let outcome = stack.drive(passage.handle, passage.call, &mut under_way);
-            let end = passage.now.after(under_way.cost.total());
-            *round = until.map(|until| Round { until, end, outcome }).or(*round);
-            (outcome, under_way.cost.plus(wait))
-        });
-        self.live.insert((event.process, stack), live);
-        (outcome, cost, absorbed.is_some())
-    }
-
-    /// The short way for buffered writes, where nobody wants to see decisions.
-    fn absorbed(&self, live: &mut Live, passage: Passage) -> Option<(Outcome, Cost)> {
-        let Call::Write { at, length } = passage.call else { return None };
-        if self.setup.settings.keep_decisions {
-            return None;
-        }
-        let slot = live.stack.absorb(passage.handle, at, length)?;
-        let intercept = &self.setup.storage.intercept;
-        let touch_ns = touch(self.setup, &mut live.bottom, slot, length);
-        let work_ns = intercept.absorb_ns + intercept.copy.at(length) + touch_ns;
-        let cost = cost_of(self.setup, work_ns);
-        Some((Ok(length), cost))
+        let waits = self.has_threads[event.process as usize];
+        let Live { stack, bottom, round } = &mut live;
+        let stepped = stack.stepped(&passage.call).max(1);
+        let mut under_way = UnderWay {
+            setup: self.setup,
+            passage,
+            bottom,
+            kernel,
+            run,
+            step_ns: self.setup.storage.intercept.step_ns * stepped as f64,
+            cost: Cost::default(),
+            command_began: passage.now,
+        };
+        let (outcome, is_taken) = match under_way.short(stack) {
+            Some(over) => over,
+            None => (under_way.stepped(stack, waits, round), false),
+        };
+        let cost = under_way.cost;
+        self.live.insert((event.process, stack_id), live);
+        (outcome, cost, is_taken)
     }
 }
 
 impl Live {
-    /// A sync that another thread makes for this one, too.
-    fn shared(&mut self, passage: Passage) -> Option<(Outcome, Cost)> {
-        let round = self.round.filter(|round| passage.now < round.until)?;
-        let Call::Sync { .. } = passage.call else { return None };
-        self.stack.passed_on(&passage.call);
-        let wait = round.end.since(passage.now);
-        Some((round.outcome, Cost { work: Nanos::ZERO, wait }))
-    }
-
-    /// Until when a call waits for others to ask for the same.
-    fn until(&mut self, passage: Passage) -> Option<Nanos> {
-        self.stack.join(passage.now, &passage.call).map(|ticket| ticket.until)
-    }
-
     fn count(&self, setup: &Setup, totals: &mut Totals) {
         totals.take(&self.stack, setup.path(self.bottom.file));
     }
@@ -258,7 +226,7 @@ struct UnderWay<'a, 'k> {
     bottom: &'a mut Bottom,
     kernel: &'a mut Kernel<'k>,
     run: &'a mut Run,
-    /// What a step of the stack costs.
+    /// What a step costs of all stages that have to be stepped for the call.
     step_ns: f64,
     cost: Cost,
     command_began: Nanos,
@@ -287,7 +255,7 @@ impl Driver for UnderWay<'_, '_> {
     }
 
     fn decided(&mut self, _stack: &Stack, _copies: &[Command]) {
-        self.cost = self.cost.plus(cost_of(self.setup, self.step_ns));
+        self.charge(self.step_ns);
     }
 
     fn began(&mut self, _command: &Command) {
@@ -313,6 +281,73 @@ impl Driver for UnderWay<'_, '_> {
 }
 
 impl UnderWay<'_, '_> {
+    /// The short ways of the library, where nobody wants to see decisions: of a call that no stage is stepped
+    /// for, and of one that the first to hear it decides at once.
+    fn short(&mut self, stack: &mut Stack) -> Option<(Outcome, bool)> {
+        let Passage { call, handle, .. } = self.passage;
+        if self.setup.settings.keep_decisions || call == Call::Flush && !stack.holds() {
+            return None;
+        }
+        let intercept = &self.setup.storage.intercept;
+        if stack.passes(&call) {
+            if stack.interest().hears(Interest::of(&call)) {
+                stack.passed(&call);
+                self.charge(intercept.passed_ns());
+            }
+            return Some((self.perform(handle, call, Slot::of(&call)), false));
+        }
+        let taken = match call {
+            Call::Write { at, length } => stack.absorb(handle, at, length),
+            Call::Read { at, length } => stack.serve(handle, at, length),
+            _ => None,
+        };
+        if let Some(slot) = taken {
+            let length = call.transfer_bytes();
+            let touch_ns = touch(self.setup, self.bottom, slot, length);
+            self.charge(intercept.absorb_ns + intercept.copy.at(length) + touch_ns);
+            return Some((Ok(length), true));
+        }
+        let (stage, short) = stack.short(handle, &call);
+        if short != Short::Ask {
+            self.charge(intercept.passed_ns());
+        }
+        match short {
+            Short::Ask => None,
+            Short::Answer(value) => Some((Ok(value), false)),
+            Short::At(offset) => {
+                let call = call.placed(offset);
+                let outcome = self.perform(handle, call, Slot::of(&call));
+                if let Ok(bytes) = outcome {
+                    stack.moved(stage, handle, bytes);
+                }
+                Some((outcome, false))
+            }
+        }
+    }
+
+    /// Everything else: step by step. A sync that another thread makes for this one, too, only waits.
+    fn stepped(&mut self, stack: &mut Stack, waits: bool, round: &mut Option<Round>) -> Outcome {
+        let Passage { now, call, handle, .. } = self.passage;
+        if let Call::Sync { .. } = call
+            && let Some(round) = round.filter(|round| now < round.until)
+        {
+            stack.passed_on(&call);
+            self.cost.wait = round.end.since(now);
+            return round.outcome;
+        }
+        let ticket = if waits { stack.join(now, &call) } else { None };
+        self.cost.wait = ticket.map_or(Nanos::ZERO, |ticket| ticket.until.since(now));
+        let outcome = stack.drive(handle, call, self);
+        if let Some(ticket) = ticket {
+            *round = Some(Round { until: ticket.until, end: self.now(), outcome });
+        }
+        outcome
+    }
+
+    fn charge(&mut self, work_ns: f64) {
+        self.cost = self.cost.plus(cost_of(self.setup, work_ns));
+    }
+
     fn performed(&mut self, handle: Handle, call: Call, memory: Slot) -> (Outcome, Cost) {
         let (setup, passage, now) = (self.setup, self.passage, self.now());
         let Some(&description) = self.bottom.handles.get(&handle) else {

@@ -1,8 +1,9 @@
 //! Costs of carrying strategies in a program: the hook, a step, a copy, loading the library.
 //!
 //! The same probe, 64 byte appends to a new file, runs bare, under a strategy for other files,
-//! under null and under write-back. What the second adds is the hook; null adds two steps to that;
-//! under write-back nothing is left but taking the bytes in, a copy, and one large write at the end.
+//! under null, under a null that is stepped for each call, and under write-back. What the second adds is the
+//! hook; null adds coming as far as the stack to that, or two steps; under write-back nothing is left but
+//! taking the bytes in, a copy, and one large write at the end.
 
 use super::bench::{Bench, rounded};
 use super::stopwatch::{Counting, Sample, Stopwatch, sample, summary};
@@ -118,10 +119,11 @@ pub(super) fn costs(
     let Some(probe) = probe else { return Ok(unmeasured(copy)) };
     (bench.progress)("strategies in a program");
     let path = bench.path("guest");
-    let mut runs: [Vec<GuestCosts>; 5] = Default::default();
+    let mut runs: [Vec<GuestCosts>; 6] = Default::default();
     // In turns, so that a disturbance of some seconds meets all of them.
     for _ in 0..3 {
-        let strategies = [ELSEWHERE, "null", "write-back"].map(Carrying::Strategy);
+        let strategies =
+            [ELSEWHERE, "null", "null:hear=steps", "write-back"].map(Carrying::Strategy);
         let all = [Carrying::Nothing].into_iter().chain(strategies).chain([Carrying::Recorder]);
         for (run, carrying) in runs.iter_mut().zip(all) {
             run.push((probe.guest)(carrying, &path)?);
@@ -136,6 +138,7 @@ pub(super) fn costs(
     costs.launch_ns = rounded(((probe.spawns)(Spawning::Launched)? - preloaded_ns).max(0.0));
     for (parameter, cost_ns) in [
         ("intercept.hook_ns", costs.hook_ns),
+        ("intercept.pass_ns", costs.passed_ns()),
         ("intercept.step_ns", costs.step_ns),
         ("intercept.absorb_ns", costs.absorb_ns),
         ("intercept.open_ns", costs.open_ns),
@@ -155,6 +158,7 @@ pub(super) fn costs(
 fn unmeasured(copy: CostTable) -> InterceptCosts {
     InterceptCosts {
         hook_ns: 30.0,
+        pass_ns: Some(30.0),
         step_ns: 30.0,
         absorb_ns: 25.0,
         open_ns: 2000.0,
@@ -177,15 +181,16 @@ fn medians(runs: Vec<GuestCosts>) -> GuestCosts {
     }
 }
 
-/// The costs that make the difference between bare, elsewhere, null, write-back and recorded.
-fn costs_of(runs: [GuestCosts; 5], copy: CostTable, flush_ns: f64) -> InterceptCosts {
-    let [bare, elsewhere, null, buffered, recorded] = runs;
+/// The costs that make the difference between bare, elsewhere, null, stepped, write-back and recorded.
+fn costs_of(runs: [GuestCosts; 6], copy: CostTable, flush_ns: f64) -> InterceptCosts {
+    let [bare, elsewhere, null, stepped, buffered, recorded] = runs;
     let more = |cost_ns: f64, than_ns: f64| rounded((cost_ns - than_ns).max(0.0));
     let hook_ns = more(elsewhere.write_ns, bare.write_ns);
     let calls_per_page = (PAGE_BYTES / PROBE_BYTES) as f64;
     InterceptCosts {
         hook_ns,
-        step_ns: more(null.write_ns, bare.write_ns + hook_ns) / 2.0,
+        pass_ns: Some(more(null.write_ns, bare.write_ns + hook_ns)),
+        step_ns: more(stepped.write_ns, bare.write_ns + hook_ns) / 2.0,
         absorb_ns: more(buffered.write_ns, copy.at(PROBE_BYTES) + flush_ns),
         open_ns: more(null.open_ns, bare.open_ns),
         open_passed_ns: more(elsewhere.open_ns, bare.open_ns),
@@ -239,12 +244,14 @@ mod tests {
         let runs = [
             run(500.0, 450.0, 1500.0),
             run(540.0, 480.0, 6000.0),
+            run(590.0, 530.0, 3500.0),
             run(620.0, 560.0, 3500.0),
             run(60.0, 40.0, 3600.0),
             run(500.0, 475.0, 1600.0),
         ];
         let costs = costs_of(runs, CostTable::constant(2.0), 12.0);
         assert_eq!((costs.hook_ns, costs.step_ns, costs.absorb_ns), (30.0, 40.0, 26.0));
+        assert_eq!(costs.pass_ns, Some(50.0));
         assert_eq!((costs.open_ns, costs.open_passed_ns), (2000.0, 4500.0));
         assert_eq!((costs.staging_page_ns, costs.record_ns), (20.0 * 64.0, 25.0));
     }

@@ -170,7 +170,7 @@ fn flaws(it: &Rescued) -> Vec<String> {
 fn say_rescued_json(all: &[Rescued]) {
     let files = all.iter().map(|it| {
         json!({
-            "path": shown(&it.path),
+            "path": String::from_utf8_lossy(&it.path),
             "bytes": it.bytes,
             "whole": it.is_whole(),
             "missing_servers": it.missing,

@@ -25,22 +25,17 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// This command's own means.
-pub(crate) struct OwnLaboratory<'a> {
-    /// Where the report goes.
-    pub(crate) results: &'a Path,
+pub(crate) struct OwnLaboratory;
+
+/// What was measured stays among the results.
+fn measured(scratch: &Path, results: &Path) -> Result<Platform, Failure> {
+    let calibration = calibrate::measure(scratch)?;
+    let path = results.join("this-machine.toml");
+    write(&path, calibrate::platform_text(&calibration)?.as_bytes())?;
+    read_platform(&path.to_string_lossy())
 }
 
-impl OwnLaboratory<'_> {
-    /// What was measured stays among the results.
-    fn measured(&self, scratch: &Path) -> Result<Platform, Failure> {
-        let calibration = calibrate::measure(scratch)?;
-        let path = self.results.join("this-machine.toml");
-        write(&path, calibrate::platform_text(&calibration)?.as_bytes())?;
-        read_platform(&path.to_string_lossy())
-    }
-}
-
-impl Laboratory for OwnLaboratory<'_> {
+impl Laboratory for OwnLaboratory {
     fn predict(
         &self,
         trace: &Trace,
@@ -62,8 +57,8 @@ impl Laboratory for OwnLaboratory<'_> {
         Ok(estimates(&subject, stacks, goes_on))
     }
 
-    fn measure(&self, scratch: &Path) -> Result<Platform, StudyError> {
-        Ok(self.measured(scratch)?)
+    fn measure(&self, scratch: &Path, results: &Path) -> Result<Platform, StudyError> {
+        Ok(measured(scratch, results)?)
     }
 
     fn load(&self, path: &Path) -> Result<Trace, StudyError> {

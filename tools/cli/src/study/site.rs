@@ -19,6 +19,19 @@ pub(crate) struct Site {
     pub(crate) results: PathBuf,
     platform: Option<Platform>,
     iolab: PathBuf,
+    /// Goes with this.
+    _made: Made,
+}
+
+/// A directory that was made for results, if it was: as long as nothing is in it, it goes again.
+struct Made(Option<PathBuf>);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(directory) = &self.0 {
+            _ = fs::remove_dir(directory);
+        }
+    }
 }
 
 impl Site {
@@ -33,6 +46,7 @@ impl Site {
             .map_err(|error| Failure::new(format!("the current directory: {error}")))?;
         let directory = absolute(output.unwrap_or(&start), "output")?;
         let results = absolute(results, "results")?;
+        let _made = Made((!results.exists()).then(|| results.clone()));
         fs::create_dir_all(&results).map_err(|error| {
             Failure::new(format!("{}: {error}", results.display()))
                 .hint("name a directory for the report with --results")
@@ -42,7 +56,7 @@ impl Site {
         }
         let platform = platform.map(read_platform).transpose()?;
         let iolab = env::current_exe().map_err(Failure::new)?;
-        Ok(Site { start, directory, results, platform, iolab })
+        Ok(Site { start, directory, results, platform, iolab, _made })
     }
 
     /// The command with all of it.
