@@ -162,6 +162,25 @@ fn filetypes_whose_tiles_overlap_are_followed_tile_by_tile() {
     }
 }
 
+/// Open MPI refuses overlapping offsets for reading as well, which the standard allows.
+#[test]
+fn improper_datatypes_of_a_view_are_refused_as_the_library_does() {
+    as_plain("mpich", "improper.c", &[1, 2], &[]);
+    let (plain, _) = Guest::new("openmpi", "improper.c").run(1, true, &[]);
+    let (ours, _) = Guest::new("openmpi", "improper.c").run(1, false, &[]);
+    let lines = |left: &Left| {
+        let said = String::from_utf8_lossy(&left[Path::new("said.0")]).into_owned();
+        said.lines()
+            .filter(|line| !line.contains("read overlap"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&plain), lines(&ours));
+    assert!(
+        String::from_utf8_lossy(&ours[Path::new("said.0")]).contains("read overlap: filetype ok")
+    );
+}
+
 #[test]
 fn a_run_tells_which_files_go_and_nothing_of_those_that_the_program_deleted() {
     let guest = Guest::new("mpich", "gone.c");
