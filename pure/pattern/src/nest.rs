@@ -110,6 +110,25 @@ impl Nest {
         self.root.proper() && (self.extent == 0 || self.extent >= self.root.end())
     }
 
+    /// Whether offsets never go back, as MPI demands of filetypes and etypes also for reading; they may overlap.
+    /// Costs nothing for a proper nest, otherwise a look at each run of a tile.
+    pub fn ordered(&self) -> bool {
+        let offsets_ascend =
+            || self.cut(0, self.root.size()).runs().is_sorted_by_key(|run| run.offset);
+        self.proper() || offsets_ascend()
+    }
+
+    /// An error that says so, unless the nest is ordered.
+    pub fn check_ordered(&self) -> Result<(), Refusal> {
+        if self.ordered() {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            format!("the offsets of nest `{}` go back", self.named()),
+            "order its parts by offset",
+        ))
+    }
+
     /// An error that says so, unless the nest is proper.
     pub fn check_proper(&self) -> Result<(), Refusal> {
         if self.proper() {

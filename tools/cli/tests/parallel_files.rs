@@ -162,6 +162,29 @@ fn filetypes_whose_tiles_overlap_are_followed_tile_by_tile() {
     }
 }
 
+/// As the libraries answer the first such call: bare MPICH ends a program that makes a second one on the same file, and
+/// Open MPI also refuses offsets that overlap in a file that is only read, which the standard allows.
+#[test]
+fn improper_datatypes_of_a_view_are_refused_as_the_library_does() {
+    for (family, class) in [("mpich", "io"), ("openmpi", "type")] {
+        let (left, _) = Guest::new(family, "improper.c").run(1, false, &[]);
+        let refused = format!("filetype {class}, etype {class}");
+        let (before, taken) = ("filetype io, etype io", "filetype ok, etype ok");
+        let wanted = [
+            format!("write before: {before}"),
+            format!("write back: {refused}"),
+            format!("write overlap: {refused}"),
+            format!("write proper: {taken}"),
+            format!("read before: {before}"),
+            format!("read back: {refused}"),
+            format!("read overlap: {taken}"),
+            format!("read proper: {taken}"),
+        ];
+        let said = String::from_utf8_lossy(&left[Path::new("said.0")]).into_owned();
+        assert_eq!(said.lines().collect::<Vec<_>>(), wanted, "{family}");
+    }
+}
+
 #[test]
 fn a_run_tells_which_files_go_and_nothing_of_those_that_the_program_deleted() {
     let guest = Guest::new("mpich", "gone.c");

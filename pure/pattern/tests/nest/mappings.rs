@@ -103,6 +103,17 @@ fn proper_are_exactly_those_whose_offsets_ascend_without_overlap() {
 }
 
 #[test]
+fn ordered_are_those_whose_runs_begin_no_earlier_than_the_one_before() {
+    let ordered = |nest: &str| nest.parse::<Nest>().unwrap().check_ordered().is_ok();
+    for nest in ["4 every 8", "[0: 12, 4: 4]", "4 x3/2", "[0: 4, 0: 4]", "[0: 4, 100: 4] every 8"] {
+        assert!(ordered(nest), "{nest}");
+    }
+    for nest in ["[12: 4, 0: 4]", "[0: 4, 8: 4, 4: 4] every 12", "[0: 4 x2/8, 4: 4]"] {
+        assert!(!ordered(nest), "{nest}");
+    }
+}
+
+#[test]
 fn properties_of_a_node_are_those_of_its_bytes() {
     let mut random = Random::new(Seed(4));
     for _ in 0..4_000 {

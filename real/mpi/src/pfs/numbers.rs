@@ -124,6 +124,15 @@ const STANDARD: Numbers = Numbers {
     seek_set: 403,
 };
 
+/// What libraries answer about a filetype or etype whose offsets go back, or overlap where they may be written: ROMIO, which
+/// MPICH has, `MPI_ERR_IO`; Open MPI `MPI_ERR_TYPE`. The standard names no class.
+pub(super) const fn improper_view(kind: Kind) -> Class {
+    match kind {
+        Kind::Mpich | Kind::Standard => Class::Io,
+        Kind::OpenMpi => Class::Type,
+    }
+}
+
 impl Numbers {
     /// Those of this process's family.
     pub(crate) fn here() -> &'static Numbers {

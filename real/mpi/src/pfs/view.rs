@@ -2,13 +2,13 @@
 
 use super::external;
 use super::file::{File, mode};
-use super::numbers::{Class, Numbers};
+use super::numbers::{Class, Numbers, improper_view};
 use super::trouble::Trouble;
 use super::typemap;
 use crate::call::Call;
 use crate::family::Family;
 use crate::profiling;
-use iolab_pattern::Nest;
+use iolab_pattern::{Datatype, Nest};
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -164,21 +164,35 @@ fn made(file: &File, call: &Call<'_>) -> Result<View, Trouble> {
         true => typemap::of_file(datatype).map(Arc::new),
         false => typemap::of(datatype),
     };
-    let unit = in_file(etype)?.size();
-    let tile = in_file(filetype)?;
+    let (unit, tile) = (in_file(etype)?, in_file(filetype)?);
+    check_offsets(file, &unit, "an etype")?;
+    check_offsets(file, &tile, "a filetype")?;
+    let unit = unit.size();
     if unit == 0 || tile.size() % unit != 0 {
         let sizes = format!("{} bytes is no multiple of the etype's {unit}", tile.size());
         return Err(arg(format!("a filetype of {sizes}")));
     }
     let nest = tile.view(displacement)?;
     let first = Nest::new(nest.displacement(), 0, nest.root().clone())?;
-    if file.mode & mode::READ_ONLY == 0 {
-        // MPI demands of a filetype that its own offsets ascend, not those of several.
-        first.check_proper()?;
-    }
     let first = (first.proper() && !nest.proper()).then(|| Arc::new(first));
     let (etype, filetype) = (Kept::of(etype)?, Kept::of(filetype)?);
     Ok(View { displacement, etype, filetype, unit, nest: Arc::new(nest), first, representation })
+}
+
+/// What MPI demands of etypes and filetypes: offsets from 0 on that never go back, and do not overlap where the file may
+/// be written. It is demanded of a datatype's own offsets, not of those of several tiles.
+fn check_offsets(file: &File, datatype: &Datatype, what: &str) -> Result<(), Trouble> {
+    let (begin, offsets) = datatype.buffer(1)?;
+    if begin < 0 {
+        let text = format!("{what} begins {} bytes before its displacement", begin.unsigned_abs());
+        return Err(Trouble::new(Class::Io, text));
+    }
+    let checked = match file.is(mode::READ_ONLY) {
+        true => offsets.check_ordered(),
+        false => offsets.check_proper(),
+    };
+    let class = improper_view(Family::here().kind);
+    checked.map_err(|refusal| Trouble::new(class, format!("{what}: {}", refusal.message)))
 }
 
 fn representation(address: usize) -> Result<&'static CStr, Trouble> {
