@@ -13,6 +13,7 @@ mod missing;
 mod mpi;
 mod names;
 mod objects;
+mod order;
 mod positions;
 mod sizes;
 
@@ -140,8 +141,7 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
     positions::derive(&mut gathered, &mut header);
     missing::tell(spools, &gathered, &mut header);
     let mut events = gathered.events;
-    let outer_first = |e: &Event| (e.rank, e.process, e.thread, e.start, u64::MAX - e.end.0);
-    events.sort_by_key(outer_first);
+    order::outer_first(&mut events);
     adopt(&mut events);
     Ok(Trace { header, events, ..Trace::default() })
 }

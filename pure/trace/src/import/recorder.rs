@@ -1,6 +1,8 @@
 //! Traces of Recorder (2.4, 3.x), as the text that `recorder2text` makes of them: a file a rank, a call a line.
 //!
-//!     0.001200 0.001300 pwrite 1 0 ( /data/a 0x7ffd10 4096 8192 )
+//! ```text
+//! 0.001200 0.001300 pwrite 1 0 ( /data/a 0x7ffd10 4096 8192 )
+//! ```
 //!
 //! Start and end in seconds, the function, its level and kind, and its arguments in the order of C, a path in
 //! the place of descriptor or stream. Results are not kept: what was asked for is taken as what was moved.
