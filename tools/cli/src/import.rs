@@ -110,7 +110,7 @@ impl Arguments {
     fn format(&self) -> Result<Format, Failure> {
         self.from.map(From::format).or_else(|| Format::of(&self.file)).ok_or_else(|| {
             Failure::new(format!("{}: which tool wrote it?", self.file.display()))
-                .hint("say so by --from strace, hdtrace, darshan, dftracer, otf2 or recorder")
+                .hint("say so by --from strace, --from hdtrace, --from darshan, --from dftracer, --from otf2 or --from recorder")
         })
     }
 }
