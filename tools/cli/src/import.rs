@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use iolab_trace::import;
 use iolab_traces::Format;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -108,6 +109,10 @@ fn as_workload(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl Arguments {
     fn format(&self) -> Result<Format, Failure> {
+        if let Err(error) = fs::metadata(&self.file) {
+            return Err(Failure::new(format!("{}: {error}", self.file.display()))
+                .hint("give what the other tool wrote: a file, or a directory of them"));
+        }
         self.from.map(From::format).or_else(|| Format::of(&self.file)).ok_or_else(|| {
             Failure::new(format!("{}: which tool wrote it?", self.file.display()))
                 .hint("say so by --from strace, --from hdtrace, --from darshan, --from dftracer, --from otf2 or --from recorder")

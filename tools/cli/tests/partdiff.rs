@@ -108,6 +108,10 @@ fn what_is_missing_or_cut_is_named_with_a_way_out() {
     let told = stderr_of_failure(&["import", project]);
     assert!(told.contains("partdiff-par_node08_2_0.trc, line 54: "), "{told}");
     assert!(told.contains("hint: "), "{told}");
-    let told = stderr_of_failure(&["import", "nothing.txt"]);
+    let nothing = directory.path().join("nothing.txt");
+    let told = stderr_of_failure(&["import", nothing.to_str().unwrap()]);
+    assert!(told.contains("nothing.txt: No such file"), "{told}");
+    fs::write(&nothing, "nothing\n").unwrap();
+    let told = stderr_of_failure(&["import", nothing.to_str().unwrap()]);
     assert!(told.contains("--from hdtrace"), "{told}");
 }
