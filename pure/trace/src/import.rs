@@ -5,6 +5,7 @@ mod dftracer;
 pub mod hdtrace;
 mod otf2;
 mod recorder;
+mod shared;
 mod strace;
 mod strace_line;
 
@@ -20,12 +21,6 @@ pub use recorder::{Recorder, RecorderError, is_recorder};
 pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;
-
-/// Times and durations are below this, 146 years: what is made of two of them is a time of a trace.
-const TIME_END_NS: u64 = 1 << 62;
-
-/// Rows that are taken at once.
-const ROWS_MAX: usize = 1 << 28;
 
 /// Why a foreign trace could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

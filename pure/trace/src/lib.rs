@@ -18,6 +18,7 @@ pub mod import;
 pub mod join;
 pub mod launchers;
 mod once;
+pub mod open_flags;
 pub mod program;
 pub mod spool;
 

@@ -3,8 +3,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "samples are files")]
 
+mod rows;
+
 use iolab_trace::import::{Otf2, Otf2Error, is_otf2};
-use iolab_trace::{CallView, Event, Function, Partner, Trace};
+use iolab_trace::{CallView, Function, Partner, Trace};
+use rows::only;
 use std::fs;
 use std::path::PathBuf;
 
@@ -18,13 +21,6 @@ fn imported(text: &[u8]) -> Result<Trace, Otf2Error> {
     let mut archive = Otf2::default();
     archive.text(text)?;
     archive.finish()
-}
-
-fn only(trace: &Trace, function: Function) -> Event {
-    let mut found = trace.events.iter().filter(|event| event.function == function);
-    let event = *found.next().unwrap_or_else(|| panic!("no {}", function.name()));
-    assert!(found.next().is_none(), "{}", function.name());
-    event
 }
 
 #[test]

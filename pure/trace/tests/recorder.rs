@@ -1,7 +1,10 @@
 //! Text of Recorder: what its lines come to, and that no text is too bad.
 
+mod rows;
+
 use iolab_trace::import::{Recorder, RecorderError, is_recorder};
-use iolab_trace::{Event, Function, Trace};
+use iolab_trace::{Function, Trace};
+use rows::only;
 
 /// As `recorder2text` of Recorder 3 writes it: arguments by `lib/recorder-posix.c` and `lib/recorder-mpi-io.c`.
 const TEXT: &str = "\
@@ -30,13 +33,6 @@ fn imported(texts: &[&str]) -> Result<Trace, RecorderError> {
         run.rank(rank, text.as_bytes())?;
     }
     run.finish()
-}
-
-fn only(trace: &Trace, function: Function) -> Event {
-    let mut found = trace.events.iter().filter(|event| event.function == function);
-    let event = *found.next().unwrap_or_else(|| panic!("no {}", function.name()));
-    assert!(found.next().is_none(), "{}", function.name());
-    event
 }
 
 #[test]

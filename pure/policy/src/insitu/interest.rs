@@ -40,6 +40,8 @@ impl Interest {
     pub const CLOSE: Interest = Interest(1 << 11);
     /// What will be read.
     pub const ADVISE: Interest = Interest(1 << 12);
+    /// Descriptions that come and go.
+    pub const DESCRIPTIONS: Interest = Interest::OPEN.and(Interest::CLOSE);
     /// Transfers of all kinds.
     pub const TRANSFERS: Interest =
         Interest::READ.and(Interest::READ_AT).and(Interest::WRITE).and(Interest::WRITE_AT);

@@ -331,7 +331,7 @@ impl Strategy for ReadAhead {
     /// Whoever only writes does so without us.
     fn interest(&self) -> Interest {
         match self.readers.is_empty() {
-            true => Interest::OPEN.and(Interest::CLOSE),
+            true => Interest::DESCRIPTIONS,
             false => Interest::EVERYTHING,
         }
     }

@@ -406,7 +406,7 @@ impl Strategy for Window {
     /// Nothing is kept, and no position lives here, while nobody reads.
     fn interest(&self) -> Interest {
         match self.readers.is_empty() {
-            true => Interest::OPEN.and(Interest::CLOSE),
+            true => Interest::DESCRIPTIONS,
             false => Interest::EVERYTHING,
         }
     }

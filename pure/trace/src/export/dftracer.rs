@@ -5,6 +5,7 @@
 //! one it stands there.
 
 use super::{path_of, quoted};
+use crate::open_flags::{APPEND, TRUNCATE};
 use crate::{Class, Event, Header, Layer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -215,14 +216,13 @@ fn micros(header: &Header, time_ns: u64) -> u64 {
 
 /// The mode of `fopen` that stands for flags of `open`.
 fn mode(flags: i64) -> &'static str {
-    const APPEND: i64 = 0o2000;
     const BOTH: i64 = 0o2;
     const WRITE: i64 = 0o1;
     match (flags & APPEND != 0, flags & BOTH != 0, flags & WRITE != 0) {
         _ if flags < 0 => "r",
         (true, true, _) => "a+",
         (true, false, _) => "a",
-        (false, true, _) if flags & 0o1000 != 0 => "w+",
+        (false, true, _) if flags & TRUNCATE != 0 => "w+",
         (false, true, _) => "r+",
         (false, false, true) => "w",
         (false, false, false) => "r",

@@ -9,12 +9,10 @@ use super::gather::Gathered;
 use super::mpi::Accesses;
 use super::names::{as_argument, is_by_path};
 use super::sizes::Sizes;
+use crate::open_flags::{APPEND, TRUNCATE};
 use crate::spool::MIXED;
 use crate::{Class, Event, Function, Header, Layer};
 use iolab_vocab::FileId;
-
-const APPEND: i64 = 0o2000;
-const TRUNCATE: i64 = 0o1000;
 
 /// An open file description as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]

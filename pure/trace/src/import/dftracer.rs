@@ -9,20 +9,17 @@ mod rows;
 
 pub(super) use rows::{Seeks, flags, followed};
 
-use crate::{Class, Clock, Event, FileEntry, Function, Header, Layer, Origin, ProcessEntry, Trace};
+use crate::{Class, Clock, Event, Function, Header, Layer, Origin, ProcessEntry, Trace};
 use flate2::bufread::MultiGzDecoder;
-use iolab_vocab::{FileId, Nanos};
+use iolab_vocab::Nanos;
 use line::{Line, Phase, Scalar, number, text};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::{ROWS_MAX, TIME_END_NS};
-
-/// A line of an event is shorter: its longest parts are paths.
-const LINE_BYTES_MAX: u64 = 1 << 20;
-
-const WITHOUT_FILE: &str = "calls on what has no name";
+use super::shared::{
+    self, Files, LINE_BYTES_MAX, ROWS_MAX, TIME_END_NS, WITHOUT_FILE, end_processes, is_of_a_file,
+};
 
 /// Why a trace of DFTracer could not be read.
 #[derive(Debug)]
@@ -96,7 +93,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub struct Dftracer {
     header: Header,
     rows: Vec<rows::Row>,
-    files: BTreeMap<String, FileId>,
+    files: Files,
     processes: BTreeMap<(String, u32), u32>,
     /// Of each process the numbers of its threads, in the order they were seen in.
     threads: Vec<BTreeMap<u64, u32>>,
@@ -275,7 +272,7 @@ impl Dftracer {
     }
 
     fn leave_out(&mut self, rule: &str) -> Option<Found> {
-        *self.header.losses.left_out_calls.entry(rule.to_owned()).or_default() += 1;
+        shared::leave_out(&mut self.header, rule, 1);
         None
     }
 
@@ -288,12 +285,8 @@ impl Dftracer {
             let next = threads.len() as u32;
             row.event.process = process;
             row.event.thread = *threads.entry(tid).or_insert(next);
-            let files = &mut self.header.files;
-            row.event.file =
-                *self.files.entry(facts.name(Kind::File, &file)).or_insert_with_key(|path| {
-                    files.push(FileEntry { path: path.clone(), ..FileEntry::default() });
-                    FileId(files.len() as u32 - 1)
-                });
+            let path = facts.name(Kind::File, &file);
+            row.event.file = self.files.id(&mut self.header, path);
             self.rows.push(row);
         }
     }
@@ -355,10 +348,7 @@ impl Dftracer {
         }
         let events = self.rows.into_iter().map(|row| row.event).collect();
         let events = followed(events, &header, Seeks::Told);
-        for event in &events {
-            let process = &mut header.processes[event.process as usize];
-            process.end_ns = process.end_ns.max(event.end.0);
-        }
+        end_processes(&mut header, &events);
         header.origin = Origin::Imported;
         header.interposer = "dftracer".to_owned();
         header.host =

@@ -18,7 +18,7 @@ pub(super) use call::function as function_of_mpi;
 
 pub use project::Project;
 
-use super::TIME_END_NS;
+use super::shared::{TIME_END_NS, end_processes};
 use crate::datatype::View;
 use crate::{Clock, Event, FileEntry, Function, Origin, ProcessEntry, Trace};
 use datatype::Datatypes;
@@ -127,9 +127,8 @@ impl Project {
         let zero = trace.events.iter().map(|event| event.start.0).min().unwrap_or(0);
         for event in &mut trace.events {
             (event.start, event.end) = (Nanos(event.start.0 - zero), Nanos(event.end.0 - zero));
-            let process = &mut trace.header.processes[event.process as usize];
-            process.end_ns = process.end_ns.max(event.end.0);
         }
+        end_processes(&mut trace.header, &trace.events);
         let header = &mut trace.header;
         header.format_version = crate::FORMAT_VERSION;
         header.origin = Origin::Imported;

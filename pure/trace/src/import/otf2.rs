@@ -17,7 +17,7 @@ mod text;
 
 pub(super) use region::access;
 
-use super::ROWS_MAX;
+use super::shared::ROWS_MAX;
 use crate::Trace;
 use calls::Calls;
 use definitions::Definitions;

@@ -10,22 +10,18 @@
 mod arguments;
 
 use super::dftracer::{Seeks, followed};
+use super::hdtrace;
 use super::otf2::access;
-use super::{ROWS_MAX, TIME_END_NS, hdtrace};
-use crate::finish::adopt;
-use crate::{
-    Class, Clock, Event, FileEntry, Function, Header, Layer, Origin, ProcessEntry, Trace, function,
+use super::shared::{
+    self, Files, LINE_BYTES_MAX, ROWS_MAX, TIME_END_NS, WITHOUT_FILE, end_processes, is_of_a_file,
 };
+use crate::finish::adopt;
+use crate::{Clock, Event, Function, Header, Layer, Origin, ProcessEntry, Trace, function};
 use arguments::{Arguments, Said};
-use iolab_vocab::{FileId, Nanos};
+use iolab_vocab::Nanos;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, Read};
-
-/// A line is shorter: its longest parts are paths.
-const LINE_BYTES_MAX: u64 = 1 << 20;
-
-const WITHOUT_FILE: &str = "calls on what has no name";
 
 /// Why a trace of Recorder could not be read.
 #[derive(Debug)]
@@ -112,7 +108,7 @@ pub fn is_recorder(head: &[u8]) -> bool {
 pub struct Recorder {
     header: Header,
     events: Vec<Event>,
-    files: BTreeMap<String, FileId>,
+    files: Files,
     unreadable: u64,
 }
 
@@ -125,25 +121,8 @@ fn function(name: &str) -> Option<Function> {
     let row = function::TABLE
         .iter()
         .find(|row| row.symbols.contains(&name) || row.by_hand.contains(&name))?;
-    let is_taken = matches!(
-        row.class,
-        Class::Open
-            | Class::Close
-            | Class::Read
-            | Class::Write
-            | Class::Seek
-            | Class::Sync
-            | Class::Flush
-            | Class::Truncate
-            | Class::Stat
-            | Class::Attribute
-            | Class::Unlink
-            | Class::MakeDirectory
-            | Class::RemoveDirectory
-            | Class::ListDirectory
-    );
     let is_here = matches!(row.layer, Layer::Posix | Layer::Stdio);
-    (is_taken && is_here).then_some(row.function)
+    (is_of_a_file(row.class) && is_here).then_some(row.function)
 }
 
 impl Recorder {
@@ -196,7 +175,7 @@ impl Recorder {
             return self.leave_out(WITHOUT_FILE);
         };
         let moved = if function.class().moves_data() { length.max(0) } else { 0 };
-        let file = self.file(path);
+        let file = self.files.id(&mut self.header, path);
         self.events.push(Event {
             process,
             file,
@@ -211,15 +190,7 @@ impl Recorder {
     }
 
     fn leave_out(&mut self, rule: &str) {
-        *self.header.losses.left_out_calls.entry(rule.to_owned()).or_default() += 1;
-    }
-
-    fn file(&mut self, path: String) -> FileId {
-        let files = &mut self.header.files;
-        *self.files.entry(path).or_insert_with_key(|path| {
-            files.push(FileEntry { path: path.clone(), ..FileEntry::default() });
-            FileId(files.len() as u32 - 1)
-        })
+        shared::leave_out(&mut self.header, rule, 1);
     }
 
     /// The trace of all ranks read.
@@ -233,10 +204,7 @@ impl Recorder {
         let mut header = self.header;
         let mut events = followed(self.events, &header, Seeks::Untold);
         adopt(&mut events);
-        for event in &events {
-            let process = &mut header.processes[event.process as usize];
-            process.end_ns = process.end_ns.max(event.end.0);
-        }
+        end_processes(&mut header, &events);
         if self.unreadable > 0 {
             header.losses.lost_calls.insert("unreadable lines".to_owned(), self.unreadable);
         }

@@ -5,8 +5,9 @@
 //! microseconds. Calls that are not about files (sockets, pipes, memory) are counted as left out.
 
 use super::ImportError;
+use super::shared::{self, Files};
 use super::strace_line::{Call, Saying, call, parse, unquoted};
-use crate::{Class, Clock, Event, FileEntry, Function, Origin, ProcessEntry, Trace};
+use crate::{Class, Clock, Event, Function, Origin, ProcessEntry, Trace};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
 
@@ -43,7 +44,7 @@ struct Import {
     tasks: BTreeMap<u32, Task>,
     processes: Vec<Process>,
     descriptions: Vec<Description>,
-    files: BTreeMap<String, FileId>,
+    files: Files,
     zero_ns: Option<u64>,
     /// Some call says how long it took.
     has_durations: bool,
@@ -204,7 +205,7 @@ impl Import {
     }
 
     fn leave_out(&mut self, rule: &str) {
-        *self.trace.header.losses.left_out_calls.entry(rule.to_owned()).or_default() += 1;
+        shared::leave_out(&mut self.trace.header, rule, 1);
     }
 
     fn exec(&mut self, pid: u32, call: &Call) {
@@ -387,11 +388,7 @@ impl Import {
     }
 
     fn file(&mut self, path: String) -> FileId {
-        let files = &mut self.trace.header.files;
-        *self.files.entry(path).or_insert_with_key(|path| {
-            files.push(FileEntry { path: path.clone(), ..FileEntry::default() });
-            FileId(files.len() as u32 - 1)
-        })
+        self.files.id(&mut self.trace.header, path)
     }
 }
 

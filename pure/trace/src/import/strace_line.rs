@@ -1,6 +1,6 @@
 //! One line of strace's output, taken apart: who, when, which call with which arguments.
 
-use super::TIME_END_NS;
+use super::shared::TIME_END_NS;
 
 /// A finished call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::DarshanError;
 use super::log::{Log, damaged};
 use super::module::Module;
 use super::stream::Fields;
-use crate::import::TIME_END_NS;
+use crate::import::shared::TIME_END_NS;
 use iolab_vocab::{Direction, Nanos};
 
 /// As many accesses are taken at most: what a few bytes unpack to must not fill the memory.

@@ -11,7 +11,7 @@ use super::log::{Log, damaged};
 use super::module::Module;
 use super::places::{self, Places};
 use crate::FileEntry;
-use crate::import::TIME_END_NS;
+use crate::import::shared::TIME_END_NS;
 use iolab_vocab::{Direction, Nanos};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::DarshanError;
 use super::log::{Log, damaged};
 use super::module::Module;
-use crate::import::TIME_END_NS;
+use crate::import::shared::TIME_END_NS;
 use std::collections::BTreeMap;
 
 /// Number, rank, width of a bin, number of bins, and two addresses in a memory long gone.

@@ -1,7 +1,8 @@
 //! Events of DFTracer as rows of a trace: fields by class, positions, and numbers of streams.
 
 use super::line::{Arguments, number, text};
-use super::{Class, Event, Function, Header, Layer, Nanos, TIME_END_NS};
+use super::{Class, Event, Function, Header, Layer, Nanos, TIME_END_NS, is_of_a_file};
+use crate::open_flags::{APPEND, TRUNCATE};
 use crate::{event, function};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
@@ -11,9 +12,6 @@ const UNKNOWN_ERROR: i64 = -4_095;
 
 /// Streams, and descriptors that are not told, are numbered from here on: no descriptor of a program is.
 const FIRST_MADE_UP: i32 = 1 << 24;
-
-const APPEND: i64 = 0o2000;
-const TRUNCATE: i64 = 0o1000;
 
 /// An event on its way to a row.
 pub(super) struct Row {
@@ -25,24 +23,7 @@ pub(super) struct Row {
 /// The function whose wrapper DFTracer named, if rows of its class say something.
 pub(super) fn function(name: &str) -> Option<Function> {
     let row = function::TABLE.iter().find(|row| row.symbols.contains(&name))?;
-    let is_taken = matches!(
-        row.class,
-        Class::Open
-            | Class::Close
-            | Class::Read
-            | Class::Write
-            | Class::Seek
-            | Class::Sync
-            | Class::Flush
-            | Class::Truncate
-            | Class::Attribute
-            | Class::Map
-            | Class::Stat
-            | Class::Unlink
-            | Class::MakeDirectory
-            | Class::RemoveDirectory
-            | Class::ListDirectory
-    );
+    let is_taken = is_of_a_file(row.class) || row.class == Class::Map;
     is_taken.then_some(row.function)
 }
 

@@ -4,11 +4,11 @@ use super::definitions::Definitions;
 use super::operations::Operation;
 use super::region::Region;
 use super::text::{self, reference};
-use crate::{Class, Event, FileEntry, Function, Header, Layer, ProcessEntry};
+use crate::{Class, Event, Function, Header, Layer, ProcessEntry};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
 
-use crate::import::TIME_END_NS;
+use crate::import::shared::{self, Files, TIME_END_NS};
 
 /// All locations of an archive.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct Calls {
     lane_of: BTreeMap<u64, usize>,
     process_of: BTreeMap<Option<u64>, u32>,
     threads: Vec<u32>,
-    files: BTreeMap<String, FileId>,
+    files: Files,
     regions: BTreeMap<u64, Region>,
     communicators: BTreeMap<u64, i64>,
     /// What is open, by process and handle.
@@ -224,7 +224,7 @@ impl Calls {
     }
 
     pub(super) fn leave_out(&mut self, rule: &str) {
-        *self.header.losses.left_out_calls.entry(rule.to_owned()).or_default() += 1;
+        shared::leave_out(&mut self.header, rule, 1);
     }
 
     /// A new row, an instant until something ends it.
@@ -268,11 +268,7 @@ impl Calls {
     }
 
     pub(super) fn file(&mut self, path: String) -> FileId {
-        let files = &mut self.header.files;
-        *self.files.entry(path).or_insert_with_key(|path| {
-            files.push(FileEntry { path: path.clone(), ..FileEntry::default() });
-            FileId(files.len() as u32 - 1)
-        })
+        self.files.id(&mut self.header, path)
     }
 
     /// The open file behind a handle; one that nobody was seen to open was open before.

@@ -2,10 +2,8 @@
 
 use super::calls::Calls;
 use crate::finish::adopt;
+use crate::import::shared::{WITHOUT_FILE, end_processes, leave_out};
 use crate::{Class, Clock, Event, Function, Layer, Origin, Trace, event};
-
-/// Calls of I/O that no event said a file of.
-const WITHOUT_FILE: &str = "calls on what has no name";
 
 /// Whether a row says nothing without a file.
 fn is_about_a_file(function: Function) -> bool {
@@ -19,8 +17,7 @@ impl Calls {
         self.rows.retain(|row| row.file.index().is_some() || !is_about_a_file(row.function));
         let nameless = (before - self.rows.len()) as u64;
         if nameless > 0 {
-            *self.header.losses.left_out_calls.entry(WITHOUT_FILE.to_owned()).or_default() +=
-                nameless;
+            leave_out(&mut self.header, WITHOUT_FILE, nameless);
         }
         let mut events = std::mem::take(&mut self.rows);
         event::sort(&mut events);
@@ -28,10 +25,7 @@ impl Calls {
         let from_below = place_from_below(&mut events);
         self.tell(from_below);
         let mut header = self.header;
-        for event in &events {
-            let process = &mut header.processes[event.process as usize];
-            process.end_ns = process.end_ns.max(event.end.0);
-        }
+        end_processes(&mut header, &events);
         header.origin = Origin::Imported;
         header.interposer = "otf2".to_owned();
         header.host =

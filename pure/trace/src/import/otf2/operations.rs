@@ -4,6 +4,7 @@ use super::calls::{Calls, descriptor};
 use super::definitions::Definitions;
 use super::region;
 use super::text::{self, Fields, has, leading_number, number, reference};
+use crate::open_flags::{APPEND, TRUNCATE};
 use crate::{CallView, Class, Event, Function, Layer};
 use iolab_vocab::Nanos;
 
@@ -39,9 +40,6 @@ const FLAGS: [(&str, i64, i64); 11] = [
     ("AVOID_CACHING", 0o40000, 0),
     ("DELETE_ON_CLOSE", 0, 16),
 ];
-
-const APPEND: i64 = 0o2000;
-const TRUNCATE: i64 = 0o1000;
 
 fn flags(access: &str, sets: [&str; 2]) -> (i64, i64) {
     let access = ACCESS.iter().find(|row| row.0 == access).map_or((0, 0), |row| (row.1, row.2));
