@@ -23,6 +23,16 @@ pub(crate) fn of_calls(number: u64) -> String {
     counted(number, "call")
 }
 
+/// `1 process`, `2 processes`.
+pub(crate) fn of_processes(number: u64) -> String {
+    if number == 1 { "1 process".to_owned() } else { format!("{} processes", grouped(number)) }
+}
+
+/// `1 round`, `2 rounds`.
+pub(crate) fn of_rounds(number: usize) -> String {
+    counted(number as u64, "round")
+}
+
 fn counted(number: u64, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", grouped(number))
@@ -42,5 +52,7 @@ mod tests {
     fn one_file_is_no_files() {
         assert_eq!([0, 1, 2, 1000].map(of_files), ["0 files", "1 file", "2 files", "1,000 files"]);
         assert_eq!([1, 2].map(of_calls), ["1 call", "2 calls"]);
+        assert_eq!([1, 2000].map(of_processes), ["1 process", "2,000 processes"]);
+        assert_eq!([1, 2].map(of_rounds), ["1 round", "2 rounds"]);
     }
 }

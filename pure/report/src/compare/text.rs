@@ -3,7 +3,7 @@
 use super::matching::Fate;
 use super::{Amount, Comparison, Difference, Side, Sureness};
 use crate::text::{duration, shortened, table, wrapped};
-use crate::thousands::grouped;
+use crate::thousands::{grouped, of_calls};
 use iolab_vocab::format_bytes;
 use std::fmt::Write;
 
@@ -187,10 +187,9 @@ fn side(name: &str, side: &Side) -> String {
         true => String::new(),
         false => format!(" · {}", side.strategies.join(" ")),
     };
-    let calls = if side.call_count == 1 { "call" } else { "calls" };
     let text = format!(
-        "{name}  {runs} · {origin}{strategies} · {} {calls} · {}",
-        grouped(side.call_count),
+        "{name}  {runs} · {origin}{strategies} · {} · {}",
+        of_calls(side.call_count),
         side.command.join(" ")
     );
     shortened(text.trim_end_matches(" · "), 100) + "\n"

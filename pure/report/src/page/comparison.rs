@@ -6,7 +6,7 @@ use iolab_vocab::{Nanos, format_bytes};
 use std::collections::BTreeSet;
 
 use crate::chart::Unit;
-use crate::thousands::grouped;
+use crate::thousands::{grouped, of_processes};
 
 /// A page that lays runs beside each other; each comes with the name it is known by (its file's).
 pub fn compare<'a>(runs: &[(String, &'a Trace)]) -> Page<'a> {
@@ -102,11 +102,10 @@ fn sum(trace: &Trace) -> Sum {
 fn headline(runs: &[(String, &Trace)]) -> String {
     let [(_, trace), others @ ..] = runs else { return "No trace.".to_owned() };
     let sum = sum(trace);
-    let processes = sum.processes;
     let line = format!(
-        "{} calls of {processes} {} moved {} in {}",
+        "{} calls of {} moved {} in {}",
         grouped(sum.calls),
-        if processes == 1 { "process" } else { "processes" },
+        of_processes(sum.processes as u64),
         format_bytes(sum.moved_bytes),
         Unit::Seconds.format(sum.span.seconds())
     );

@@ -4,6 +4,7 @@ use super::{Interval, Study, Tried, Verdict, median_interval};
 use crate::chart::{Axis, Chart, Mark, Series, Unit};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
 use crate::statistics::{Kind, coverage_of_each, values_min};
+use crate::thousands::of_rounds;
 use iolab_sim::band::Band;
 use std::fmt::Write;
 
@@ -132,11 +133,6 @@ fn predicted(band: Band) -> String {
     }
 }
 
-/// `1 round`, `2 rounds`.
-fn of_rounds(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "round" } else { "rounds" })
-}
-
 fn percent(share: f64) -> String {
     format!("{:+.0} %", share * 100.0)
 }
@@ -245,7 +241,7 @@ fn table(study: &Study) -> Table {
          rounds than that takes the range is given. A prediction is the simulated factor times the measured plain time; for \
          the plain run itself it is the simulated time; both are medians over orders of simultaneous \
          events, with their range. Outputs were compared byte by byte.",
-        study.rounds
+        of_rounds(study.rounds)
     ))
 }
 

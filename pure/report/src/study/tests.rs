@@ -143,6 +143,7 @@ fn the_document_and_the_page_say_what_the_text_says() {
     let headline = json["headline"].as_str().unwrap();
     assert!(text.ends_with(&format!("{headline}\n")) && page.contains(headline));
     assert!(page.contains("one &lt;note&gt;"));
+    assert!(page.contains(&format!("Medians of {} rounds; ", study.rounds)));
 }
 
 #[test]
