@@ -20,7 +20,7 @@ const FRAME_MS_MAX = 6;
 
 export class Accesses {
   readonly element = element("div", { class: "accesses", hidden: "" });
-  #canvas = element("canvas", { role: "img", tabindex: "0" });
+  #canvas = element("canvas", { role: "img", tabindex: "0", "aria-label": "Accesses that are being read" });
   #select = element("select", { "aria-label": "File whose accesses are drawn" });
   #axis = element("div", { class: "scale", "aria-hidden": "true" });
   #model: Model;
