@@ -81,6 +81,20 @@ def test_new_enough_rust_is_left_alone(machine: Machine) -> None:
     assert not machine.rust.exists()
 
 
+@pytest.mark.parametrize(("free_kib", "told"), [(1_500_000, "only 1 GiB are free here"), (2_500_000, "")])
+def test_a_disk_that_is_too_small_is_told_before_the_first_build(
+    machine: Machine, free_kib: int, told: str
+) -> None:
+    machine.has_cargo("1.89.0")
+    disk = machine.tools / "df"
+    disk.write_text(f"#!/bin/sh\necho Filesystem\necho '/dev/vda2 90000000 1 {free_kib} 99% /'\n")
+    disk.chmod(0o755)
+    first = machine.set_up()
+    assert first.returncode == 0 and told in first.stderr and bool(first.stderr) == bool(told)
+    (machine.project / "target").mkdir()
+    assert machine.set_up().stderr == ""
+
+
 @pytest.mark.parametrize("version", [None, "1.88.0", "0.66.0"])
 def test_missing_or_old_rust_comes_into_the_project_only(
     machine: Machine, version: str | None
