@@ -7,7 +7,7 @@ and on our examples?
 Calibrates DIR's file system, records each program once, predicts its plain run and its run under
 each strategy, then runs it plain and under each strategy in turns, and prints a table of medians.
 Last, of how many pairs of strategies whose measured runs are apart (no run of one as long as one of
-the other) the prediction knows the order. --storage puts a mount with that stage over DIR (root, /dev/fuse).
+the other) the prediction knows the order. --storage puts a mount with that stage over DIR (root, /dev/fuse), and programs make a fiftieth of their calls there.
 Results of one machine: results.md.
 """
 
@@ -27,39 +27,39 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks/insitu"))
 from house import mounted  # noqa: E402
 
-PYTHON_RECORDS = (
-    "f = open('records', 'wb', buffering=0)\n"
-    "for n in range(60000):\n"
-    "    f.write(b'%08d some record of a program\\n' % n)\n"
-)
-PYTHON_READS = (
-    "import os\n"
-    "fd = os.open('../small', os.O_RDONLY)\n"
-    "for n in range(60000):\n"
-    "    os.pread(fd, 64, n * 64)\n"
-)
-PYTHON_STEPS = (
-    "import os\n"
-    "fd = os.open('../small', os.O_RDONLY)\n"
-    "for n in range(20000):\n"
-    "    os.pread(fd, 64, n * 192)\n"
-)
-SQLITE_INSERTS = "\n".join(
-    ["pragma journal_mode=memory; pragma synchronous=off; create table t(a integer, b text);"]
-    + [f"insert into t values({n}, 'row number {n}');" for n in range(3000)]
-)
 
-PROGRAMS = {
-    "dd, 64 B blocks": ["dd", "if=/dev/zero", "of=out", "bs=64", "count=200000", "status=none"],
-    "dd, 512 B blocks": ["dd", "if=/dev/zero", "of=out", "bs=512", "count=100000", "status=none"],
-    "dd, 4 KiB blocks, fsync": [
-        "dd", "if=/dev/zero", "of=out", "bs=4k", "count=8000", "conv=fsync", "status=none"],
-    "sqlite3, 3000 inserts": ["sqlite3", "-init", "../inserts.sql", "rows.db", ".quit"],
-    "python3, 60000 records": [sys.executable, "-S", "-c", PYTHON_RECORDS],
-    "python3, 60000 reads in order": [sys.executable, "-S", "-c", PYTHON_READS],
-    "python3, 20000 reads by a step": [sys.executable, "-S", "-c", PYTHON_STEPS],
-    "bash, 3000 lines": ["bash", "-c", "for ((n = 0; n < 3000; n++)); do echo line $n; done > lines"],
-}
+
+def programs(part):
+    """What is run, with a `part`-th of its calls, and the file it needs beside it."""
+    records, reads, steps, inserts, lines = 60_000 // part, 60_000 // part, 20_000 // part, 3000 // part, 3000 // part
+    writes = (
+        "f = open('records', 'wb', buffering=0)\n"
+        f"for n in range({records}):\n"
+        "    f.write(b'%08d some record of a program\\n' % n)\n")
+    read_by = (
+        "import os\n"
+        "fd = os.open('../small', os.O_RDONLY)\n"
+        "for n in range({}):\n"
+        "    os.pread(fd, 64, n * {})\n")
+    dd = ["dd", "if=/dev/zero", "of=out", "status=none"]
+    python = [sys.executable, "-S", "-c"]
+    for_sqlite = "\n".join(
+        ["pragma journal_mode=memory; pragma synchronous=off; create table t(a integer, b text);"]
+        + [f"insert into t values({n}, 'row number {n}');" for n in range(inserts)])
+    return {
+        "dd, 64 B blocks": [*dd, "bs=64", f"count={200_000 // part}"],
+        "dd, 512 B blocks": [*dd, "bs=512", f"count={100_000 // part}"],
+        "dd, 4 KiB blocks, fsync": [*dd, "bs=4k", f"count={8000 // part}", "conv=fsync"],
+        f"sqlite3, {inserts} inserts": ["sqlite3", "-init", "../inserts.sql", "rows.db", ".quit"],
+        f"python3, {records} records": [*python, writes],
+        f"python3, {reads} reads in order": [*python, read_by.format(reads, 64)],
+        f"python3, {steps} reads by a step": [*python, read_by.format(steps, 192)],
+        f"bash, {lines} lines": ["bash", "-c", f"for ((n = 0; n < {lines}; n++)); do echo line $n; done > lines"],
+    }, for_sqlite
+
+
+# Of the calls, where each waits for a server.
+PART_ON_SLOW_STORAGE = 50
 STRATEGIES = [
     "null",
     "write-back",
@@ -133,21 +133,23 @@ def main():
 
 def measure(options, iolab, scratch, keep, place):
     platform = keep / "this-machine.toml"
-    (place / "inserts.sql").write_text(SQLITE_INSERTS)
+    run_here, inserts = programs(PART_ON_SLOW_STORAGE if options.storage else 1)
+    (place / "inserts.sql").write_text(inserts)
     (place / "small").write_bytes(bytes(range(256)) * 16384)
     subprocess.run([iolab, "calibrate", place, "-o", platform], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     work = place / "work"
     paths = f"{place}/**"
     applied = lambda strategy: [iolab, "run", "--quiet", "--apply", chosen(strategy, paths), "--"]
-    programs = {**PROGRAMS, **examples(scratch)}
+    if not options.storage:
+        run_here |= examples(scratch)
     print(f"{options.runs} runs each, in {options.directory} {options.storage}".strip())
     price = ROOT / "benchmarks/price.sh"
     print(subprocess.run([price], check=True, capture_output=True, text=True).stdout)
     print("| program | strategy | predicted ms | by model alone | measured ms | error | speed-up predicted | measured |")
     print("|---|---|---|---|---|---|---|---|")
     errors, effects, orders = [], [], []
-    for name, command in programs.items():
+    for name, command in run_here.items():
         if options.only not in name:
             continue
         trace = keep / f"{name.replace(' ', '-').replace(',', '')}.iot"

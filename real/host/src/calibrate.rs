@@ -21,7 +21,7 @@ use iolab_device::local::LocalStorage;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why nothing could be measured.
 #[derive(Debug)]
@@ -58,21 +58,33 @@ pub fn calibrate(
     intercept: Option<&InterceptProbe>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrationError> {
+    let mut bench = Bench { scratch: PathBuf::new(), fits: Vec::new(), progress };
+    let storage = in_scratch(directory, |scratch| {
+        bench.scratch = scratch.to_owned();
+        measure(&mut bench, file_system, intercept)
+    })?;
+    Ok(Calibration { storage, fits: bench.fits })
+}
+
+/// Does `work` in a new directory below another, and removes it.
+fn in_scratch<T>(
+    directory: &Path,
+    work: impl FnOnce(&Path) -> io::Result<T>,
+) -> Result<T, CalibrationError> {
     let scratch = directory.join(format!(".iolab-calibrate-{}", std::process::id()));
     let at = |what: &str| format!("cannot {what} {}", scratch.display());
     // Interrupted or killed, it leaves nothing. With several threads nobody can promise that.
     let made = fs::create_dir(&scratch);
     made.map_err(|cause| CalibrationError { what: at("make"), cause })?;
     let vigil = Vigil::over(|_| _ = fs::remove_dir_all(&scratch)).ok();
-    let mut bench = Bench { scratch: scratch.clone(), fits: Vec::new(), progress };
-    let measured = measure(&mut bench, file_system, intercept);
+    let measured = work(&scratch);
     let removed = fs::remove_dir_all(&scratch);
     if let Some(vigil) = vigil {
         vigil.call_off();
     }
-    let storage = measured.map_err(|cause| CalibrationError { what: at("measure in"), cause })?;
+    let measured = measured.map_err(|cause| CalibrationError { what: at("measure in"), cause })?;
     removed.map_err(|cause| CalibrationError { what: at("remove"), cause })?;
-    Ok(Calibration { storage, fits: bench.fits })
+    Ok(measured)
 }
 
 fn measure(

@@ -101,7 +101,11 @@ enum Capability {
 
 fn main() -> ExitCode {
     iolab_host::inherited::hear_of_children();
-    let outcome = match Iolab::parse().capability {
+    let capability = match Iolab::try_parse() {
+        Ok(iolab) => iolab.capability,
+        Err(other) => return told(&other),
+    };
+    let outcome = match capability {
         Capability::Advise(arguments) => advise::run(&arguments),
         Capability::Bench(arguments) => bench::run(&arguments),
         Capability::Mount(arguments) => mount::run(&arguments),
@@ -139,4 +143,18 @@ fn main() -> ExitCode {
         eprintln!("{failure}");
         failure.exit_code()
     })
+}
+
+/// What is no command: help, the version, or words that cannot be understood.
+fn told(message: &clap::Error) -> ExitCode {
+    if message.use_stderr() {
+        message.exit();
+    }
+    match say::written(message.print()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit_code()
+        }
+    }
 }

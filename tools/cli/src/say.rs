@@ -27,7 +27,8 @@ pub(crate) fn words(words: Arguments<'_>) {
     }
 }
 
-fn written(result: std::io::Result<()>) -> Result<(), Failure> {
+/// What became of writing to standard output; that nobody reads it is fine.
+pub(crate) fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("standard output: {error}")))

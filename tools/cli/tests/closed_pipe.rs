@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 
 /// Commands that print more than one line by different ways.
 const COMMANDS: &[&[&str]] = &[
+    &["--help"],
+    &["--version"],
+    &["fs", "up", "--help"],
     &["bench", "--list"],
     &["bench", "--template"],
     &["strategies"],

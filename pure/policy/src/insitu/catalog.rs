@@ -65,7 +65,7 @@ impl Build {
 const NULL: Row = Row {
     name: "null",
     summary: "changes nothing; shows what the machinery itself costs",
-    usage: "null[:hear=nothing,paths=GLOB,exclude=GLOB]",
+    usage: "null[:hear=nothing|steps,paths=GLOB,exclude=GLOB]",
     classes: Classes::PLAIN,
     build: Build::Posix(|parameters| Ok(Box::new(Null::parse(parameters)?))),
 };

@@ -1,14 +1,14 @@
 //! Costs of calls that move no data, and of making data durable.
 
 use super::bench::{Bench, rounded};
-use super::stopwatch::{Counting, Sample, sample};
+use super::stopwatch::{Counting, Effort, Sample, sample};
 use iolab_device::local::{CallCosts, SyncCosts};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-const BATCHES: usize = 9;
+const BATCHES: u64 = 9;
 /// Files made per batch; more would measure a full directory instead of a program's few files.
 const FILES: usize = 24;
 const MIB: usize = 1 << 20;
@@ -17,10 +17,11 @@ pub(super) fn calls(bench: &mut Bench) -> io::Result<CallCosts> {
     (bench.progress)("calls without data");
     let paths: Vec<PathBuf> = (0..FILES).map(|n| bench.path(&format!("file{n}"))).collect();
     let mut on_files = |parameter: &str, phase: Phase| -> io::Result<f64> {
-        let sample = sample(Counting::Processor, BATCHES, |stopwatch| {
-            let mut bench = Files::new(&paths, phase)?;
+        let effort = Effort::new(BATCHES, phase.most_calls());
+        let sample = sample(Counting::Call, effort, |stopwatch, calls| {
+            let mut bench = Files::new(&paths[..FILES.min(calls as usize)], phase)?;
             stopwatch.start();
-            let calls = bench.run(phase)?;
+            let calls = bench.run(phase, calls)?;
             stopwatch.stop();
             bench.remove()?;
             Ok(calls)
@@ -71,6 +72,16 @@ enum Phase {
     Least,
 }
 
+impl Phase {
+    /// Of one batch.
+    fn most_calls(self) -> u64 {
+        match self {
+            Phase::Seek | Phase::Least => 3000,
+            _ => FILES as u64,
+        }
+    }
+}
+
 /// Files of a batch, with what the phase needs made beforehand.
 struct Files<'a> {
     paths: &'a [PathBuf],
@@ -95,8 +106,8 @@ impl Files<'_> {
         Ok(Files { paths, open })
     }
 
-    /// Does the phase on every file and tells how many calls that were.
-    fn run(&mut self, phase: Phase) -> io::Result<u64> {
+    /// Does the phase on every file, or the given number of calls on one, and tells how many calls that were.
+    fn run(&mut self, phase: Phase, calls: u64) -> io::Result<u64> {
         let count = self.paths.len() as u64;
         match phase {
             Phase::Create => {
@@ -117,12 +128,12 @@ impl Files<'_> {
                 return Ok(2 * count);
             }
             Phase::Seek => {
-                return repeated(&mut self.open[0], |file, n| {
+                return repeated(&mut self.open[0], calls, |file, n| {
                     file.seek(SeekFrom::Start(n % 1000)).map(drop)
                 });
             }
             Phase::Least => {
-                return repeated(&mut self.open[0], |_, _| {
+                return repeated(&mut self.open[0], calls, |_, _| {
                     // SAFETY: takes nothing, touches nothing, cannot fail.
                     unsafe { libc::getppid() };
                     Ok(())
@@ -163,18 +174,18 @@ impl Files<'_> {
 
 fn repeated(
     file: &mut File,
+    calls: u64,
     mut call: impl FnMut(&mut File, u64) -> io::Result<()>,
 ) -> io::Result<u64> {
-    const CALLS: u64 = 3000;
-    (0..CALLS).try_for_each(|n| call(file, n))?;
-    Ok(CALLS)
+    (0..calls).try_for_each(|n| call(file, n))?;
+    Ok(calls)
 }
 
 /// What removing a file of some mebibytes costs beyond removing an empty one, per mebibyte.
 fn release(bench: &mut Bench, unlink_ns: f64) -> io::Result<f64> {
     const MIBS: usize = 8;
     let (path, data) = (bench.path("released"), vec![1; MIBS * MIB]);
-    let whole = sample(Counting::Processor, BATCHES, |stopwatch| {
+    let whole = sample(Counting::Call, Effort::new(BATCHES, 1), |stopwatch, _| {
         fs::write(&path, &data)?;
         stopwatch.start();
         fs::remove_file(&path)?;
@@ -191,13 +202,13 @@ pub(super) fn syncs(bench: &mut Bench) -> io::Result<SyncCosts> {
     let mut file = File::create(&path)?;
     file.write_all(&vec![1; MIB])?;
     file.sync_all()?;
-    let clean = sample(Counting::Wall, 5, |stopwatch| {
+    let clean = sample(Counting::Wall, Effort::new(5, 50), |stopwatch, calls| {
         stopwatch.start();
-        (0..50).try_for_each(|_| file.sync_all())?;
+        (0..calls).try_for_each(|_| file.sync_all())?;
         stopwatch.stop();
-        Ok(50)
+        Ok(calls)
     })?;
-    let overwritten = sample(Counting::Wall, 15, |stopwatch| {
+    let overwritten = sample(Counting::Wall, Effort::new(15, 1), |stopwatch, _| {
         file.write_all_at(&[2; 4096], 0)?;
         stopwatch.start();
         file.sync_all()?;
@@ -218,9 +229,9 @@ pub(super) fn syncs(bench: &mut Bench) -> io::Result<SyncCosts> {
 }
 
 /// A sync after the file grew by so many bytes.
-fn extended(file: &mut File, bytes: usize, batches: usize) -> io::Result<Sample> {
+fn extended(file: &mut File, bytes: usize, batches: u64) -> io::Result<Sample> {
     let data = vec![3; bytes];
-    sample(Counting::Wall, batches, |stopwatch| {
+    sample(Counting::Wall, Effort::new(batches, 1), |stopwatch, _| {
         file.write_all(&data)?;
         stopwatch.start();
         file.sync_all()?;

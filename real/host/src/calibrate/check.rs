@@ -4,7 +4,7 @@
 //! of different kinds follow each other as in a program.
 
 use super::CalibrationError;
-use super::stopwatch::{Counting, sample};
+use super::stopwatch::{Counting, Effort, sample};
 use iolab_device::local::{LocalFile, LocalStorage};
 use iolab_vocab::{Extent, Nanos, Random, Seed};
 use std::fs::{self, File, OpenOptions};
@@ -57,16 +57,16 @@ fn odd_appends(storage: &LocalStorage, path: &Path) -> io::Result<Check> {
         (0..CALLS).map(|_| 50 + random.below(900)).collect()
     };
     let buffer = [1; 1000];
-    let measured = sample(Counting::Processor, 7, |stopwatch| {
+    let measured = sample(Counting::Call, Effort::new(7, CALLS), |stopwatch, calls| {
         let mut file = File::create(path)?;
         stopwatch.start();
-        for length in &lengths {
+        for length in &lengths[..calls as usize] {
             file.stream_position()?;
             file.write_all(&buffer[..*length as usize])?;
         }
         stopwatch.stop();
         fs::remove_file(path)?;
-        Ok(CALLS)
+        Ok(calls)
     })?;
     let mut file = LocalFile::default();
     let costs = lengths.iter().map(|&length| {
@@ -88,14 +88,14 @@ fn scattered_rewrites(storage: &LocalStorage, path: &Path) -> io::Result<Check> 
     fs::write(path, vec![0; FILE_BYTES as usize])?;
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut buffer = [1; 3000];
-    let measured = sample(Counting::Processor, 7, |stopwatch| {
+    let measured = sample(Counting::Call, Effort::new(7, CALLS), |stopwatch, calls| {
         stopwatch.start();
-        for extent in &extents {
+        for extent in &extents[..calls as usize] {
             file.read_exact_at(&mut buffer, extent.offset)?;
             file.write_all_at(&buffer, extent.offset)?;
         }
         stopwatch.stop();
-        Ok(CALLS)
+        Ok(calls)
     })?;
     fs::remove_file(path)?;
     let mut file = LocalFile::default();
@@ -112,16 +112,16 @@ fn short_lived_files(storage: &LocalStorage, path: &Path) -> io::Result<Check> {
     const CALLS: u64 = 150;
     const FILE_BYTES: u64 = 20_000;
     let buffer = vec![1; FILE_BYTES as usize];
-    let measured = sample(Counting::Processor, 7, |stopwatch| {
+    let measured = sample(Counting::Call, Effort::new(7, CALLS), |stopwatch, calls| {
         stopwatch.start();
-        for _ in 0..CALLS {
+        for _ in 0..calls {
             let mut file = File::create(path)?;
             file.write_all(&buffer)?;
             drop(file);
             fs::remove_file(path)?;
         }
         stopwatch.stop();
-        Ok(CALLS)
+        Ok(calls)
     })?;
     let mut file = LocalFile::default();
     let written = storage.write(&mut file, Extent::new(0, FILE_BYTES));
@@ -134,16 +134,16 @@ fn short_lived_files(storage: &LocalStorage, path: &Path) -> io::Result<Check> {
 fn synced_records(storage: &LocalStorage, path: &Path) -> io::Result<Check> {
     const CALLS: u64 = 20;
     let buffer = [1; 12_000];
-    let measured = sample(Counting::Wall, 5, |stopwatch| {
+    let measured = sample(Counting::Wall, Effort::new(5, CALLS), |stopwatch, calls| {
         let mut file = File::create(path)?;
         stopwatch.start();
-        for _ in 0..CALLS {
+        for _ in 0..calls {
             file.write_all(&buffer)?;
             file.sync_data()?;
         }
         stopwatch.stop();
         fs::remove_file(path)?;
-        Ok(CALLS)
+        Ok(calls)
     })?;
     let mut file = LocalFile::default();
     let costs = (0..CALLS).map(|call| {

@@ -5,7 +5,7 @@
 //! squares line over sizes: a growth is paid by every call, a page by every 4096 bytes.
 
 use super::bench::{Bench, rounded};
-use super::stopwatch::{Counting, Sample, sample};
+use super::stopwatch::{Counting, Effort, Sample, sample};
 use iolab_device::CostTable;
 use iolab_device::local::{PAGE_BYTES, ReadCosts, WriteCosts};
 use iolab_vocab::{Random, Seed};
@@ -20,13 +20,13 @@ const SIZES: [u64; 14] = [
     64, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072, 262_144, 1_048_576,
     4_194_304,
 ];
-const BATCHES: usize = 9;
-/// A batch moves about this much, but makes at most `BATCH_CALLS` calls.
+const BATCHES: u64 = 9;
+/// A batch moves at most about this much, and makes at most `BATCH_CALLS` calls.
 const BATCH_BYTES: u64 = 12 << 20;
 const BATCH_CALLS: u64 = 3000;
 
-fn calls_of(size: u64) -> u64 {
-    (BATCH_BYTES / size).clamp(3, BATCH_CALLS)
+fn effort(size: u64) -> Effort {
+    Effort::new(BATCHES, (BATCH_BYTES / size).clamp(3, BATCH_CALLS))
 }
 
 pub(super) fn writes(bench: &mut Bench) -> io::Result<WriteCosts> {
@@ -56,12 +56,12 @@ fn folios(bench: &mut Bench, path: &Path, overwrite: &CostTable) -> io::Result<C
         let buffer = vec![1; made_of as usize];
         (0..FILE_BYTES / made_of).try_for_each(|n| file.write_all_at(&buffer, n * made_of))?;
         let mut random = Random::new(Seed(made_of));
-        let whole = sample(Counting::Processor, 5, |stopwatch| {
-            let offsets: Vec<u64> = (0..CALLS).map(|_| random.below(FILE_BYTES - 256)).collect();
+        let whole = sample(Counting::Call, Effort::new(5, CALLS), |stopwatch, calls| {
+            let offsets: Vec<u64> = (0..calls).map(|_| random.below(FILE_BYTES - 256)).collect();
             stopwatch.start();
             offsets.iter().try_for_each(|offset| file.write_all_at(&buffer[..256], *offset))?;
             stopwatch.stop();
-            Ok(CALLS)
+            Ok(calls)
         })?;
         std::fs::remove_file(path)?;
         let cost_ns = (whole.cost_ns - overwrite.at(256)).max(0.0);
@@ -75,17 +75,32 @@ pub(super) fn reads(bench: &mut Bench) -> io::Result<ReadCosts> {
     let path = bench.path("data");
     std::fs::write(&path, vec![7; 2 * *SIZES.last().expect("not empty") as usize])?;
     let cached = by_size(|size| cached_read(&path, size))?;
-    let cold = by_size(|size| cold_read(&path, size));
+    let cold = if can_be_cold(&path)? { by_size(|size| cold_read(&path, size)).ok() } else { None };
     std::fs::remove_file(&path)?;
     let cached = bench.note_table("read.cached", &cached);
-    // Where dropping from the cache does nothing (tmpfs), there is no cold read.
-    let is_cold =
-        |cold: &[(u64, Sample)]| cold.iter().all(|(size, s)| s.cost_ns > cached.at(*size));
-    let cold = match cold {
-        Ok(cold) if is_cold(&cold) => Some(bench.note_table("read.cold", &cold)),
-        _ => None,
-    };
+    let cold = cold.map(|cold| bench.note_table("read.cold", &cold));
     Ok(ReadCosts { cached, cold })
+}
+
+/// Whether a file leaves the cache when asked to: on tmpfs it does not, and no read is cold.
+fn can_be_cold(path: &Path) -> io::Result<bool> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    file.sync_all()?;
+    drop_from_cache(&file);
+    // SAFETY: nobody else knows the file; only whether its pages are in memory is asked.
+    let map = unsafe { memmap2::Mmap::map(&file)? };
+    let mut resident = vec![0_u8; map.len().div_ceil(PAGE_BYTES as usize)];
+    // SAFETY: the range is that of a map that lives on, and the answer has a byte for each of its
+    // pages, which are as large as PAGE_BYTES or larger.
+    let told =
+        unsafe { libc::mincore(map.as_ptr().cast_mut().cast(), map.len(), resident.as_mut_ptr()) };
+    let here = resident.iter().filter(|&&page| page & 1 == 1).count();
+    Ok(told == 0 && here < resident.len() / 2)
+}
+
+fn drop_from_cache(file: &File) {
+    // SAFETY: the descriptor is open for the whole call, which touches no memory.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
 fn by_size(mut measure: impl FnMut(u64) -> io::Result<Sample>) -> io::Result<Vec<(u64, Sample)>> {
@@ -97,8 +112,7 @@ fn overwrite(path: &Path, size: u64) -> io::Result<Sample> {
     let slots = (65_536 / size).max(1);
     let file = File::create(path)?;
     (0..slots).try_for_each(|slot| file.write_all_at(&buffer, slot * size))?;
-    let result = sample(Counting::Processor, BATCHES, |stopwatch| {
-        let calls = calls_of(size);
+    let result = sample(Counting::Call, effort(size), |stopwatch, calls| {
         stopwatch.start();
         for call in 0..calls {
             file.write_all_at(&buffer, call % slots * size)?;
@@ -110,11 +124,10 @@ fn overwrite(path: &Path, size: u64) -> io::Result<Sample> {
     result
 }
 
-fn append(path: &Path, size: u64) -> io::Result<Sample> {
+pub(super) fn append(path: &Path, size: u64) -> io::Result<Sample> {
     let buffer = vec![1; size as usize];
-    sample(Counting::Processor, BATCHES, |stopwatch| {
+    sample(Counting::Call, effort(size), |stopwatch, calls| {
         let mut file = File::create(path)?;
-        let calls = calls_of(size);
         stopwatch.start();
         for _ in 0..calls {
             file.write_all(&buffer)?;
@@ -130,8 +143,7 @@ fn cached_read(path: &Path, size: u64) -> io::Result<Sample> {
     let mut buffer = vec![0; size as usize];
     let file = File::open(path)?;
     let slots = (65_536 / size).max(1);
-    sample(Counting::Processor, BATCHES, |stopwatch| {
-        let calls = calls_of(size);
+    sample(Counting::Call, effort(size), |stopwatch, calls| {
         stopwatch.start();
         for call in 0..calls {
             file.read_exact_at(&mut buffer, call % slots * size)?;
@@ -146,10 +158,9 @@ fn cold_read(path: &Path, size: u64) -> io::Result<Sample> {
     let mut buffer = vec![0; size as usize];
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     file.sync_all()?;
-    sample(Counting::Wall, 3, |stopwatch| {
-        // SAFETY: the descriptor is open for the whole call, which touches no memory.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-        let calls = (2 * *SIZES.last().expect("not empty") / size).min(512);
+    let most = (2 * *SIZES.last().expect("not empty") / size).min(512);
+    sample(Counting::Call, Effort::new(3, most), |stopwatch, calls| {
+        drop_from_cache(&file);
         stopwatch.start();
         for call in 0..calls {
             file.read_exact_at(&mut buffer, call * size)?;

@@ -283,3 +283,29 @@ fn a_killed_program_leaves_what_its_writes_returned_for() {
         assert_eq!(fs::read(home.path().join("out")).unwrap(), b"held");
     }
 }
+
+#[test]
+fn calls_that_wait_for_a_server_are_calibrated_with_their_waiting() {
+    if !can_mount() {
+        return;
+    }
+    let mounted = Mounted::with("throttle:latency=1ms");
+    let mut calibrate = iolab();
+    calibrate.args(["calibrate", "seen", "--json"]).current_dir(mounted.home.path());
+    let said = calibrate.output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    let cost_ns = |parameter: &str| {
+        let of_it =
+            told["parameters"].as_array().unwrap().iter().find(|p| p["parameter"] == parameter);
+        of_it
+            .and_then(|p| p["value_ns"].as_f64())
+            .unwrap_or_else(|| panic!("{parameter} in {told}"))
+    };
+    assert!(cost_ns("write.overwrite") >= 1e6, "{told}");
+    // What neither waits for the mount nor depends on it.
+    for parameter in ["call.least_ns", "intercept.copy", "intercept.hook_ns", "intercept.step_ns"] {
+        assert!(cost_ns(parameter) < 1e5, "{parameter}: {told}");
+    }
+    assert_eq!(mounted.seen("").read_dir().unwrap().count(), 0);
+}
