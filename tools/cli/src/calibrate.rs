@@ -87,7 +87,15 @@ pub(crate) fn measure(directory: &Path) -> Result<Calibration, Failure> {
         }
         other => other,
     }
-    .map_err(|error| Failure::new(error).hint("give a directory that can be written to"))
+    .map_err(|error| {
+        let hint = match error.cause.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "give a directory with 64 MiB free"
+            }
+            _ => "give a directory that can be written to",
+        };
+        Failure::new(error).hint(hint)
+    })
 }
 
 fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
