@@ -463,8 +463,10 @@ impl IoServer {
         let mut replies = Vec::new();
         self.groups.gone(id, &mut replies);
         self.reply_all(replies, out);
-        let stand = self.holds.end(id);
-        self.hold_all(stand, out);
+        if !is_planted(Plant::HoldOfTheDead) {
+            let stand = self.holds.end(id);
+            self.hold_all(stand, out);
+        }
     }
 
     /// Wishes to be woken when the next session or group is late.

@@ -86,12 +86,18 @@ pub enum Plant {
     PlacementOfOther,
     /// A block that has bytes no server has may leave.
     DirtyMayLeave,
+    /// Who meets a quota is told that the device is full.
+    QuotaAsFull,
+    /// What a session was granted stays granted when it has ended.
+    GrantKept,
+    /// What a session held stays held when it has ended.
+    HoldOfTheDead,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 40] = [
+    pub const ALL: [Plant; 43] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -132,6 +138,9 @@ impl Plant {
         Plant::AnsweredUnsaved,
         Plant::PlacementOfOther,
         Plant::DirtyMayLeave,
+        Plant::QuotaAsFull,
+        Plant::GrantKept,
+        Plant::HoldOfTheDead,
     ];
 }
 
