@@ -91,6 +91,12 @@ marks! {
     RoomRefused = "call without room",
     /// A write met a full device.
     DeviceFull = "device full",
+    /// Pages got sums.
+    PagesSummed = "pages summed",
+    /// A device changed a byte at rest.
+    Rotten = "byte changed at rest",
+    /// A page did not have its sum.
+    DamageFound = "damage found",
     /// A cache manager brought a block to a server.
     BlockFlushed = "block flushed",
 }

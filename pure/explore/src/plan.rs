@@ -11,13 +11,14 @@ pub(crate) use programs::{Access, NameCall, Program, Round, SLOTS, Step};
 
 use crate::dice::Dice;
 use iolab_pfs::configuration::Durability;
-use iolab_pfs::io_server::Limit;
+use iolab_pfs::io_server::{Limit, Summing};
 use iolab_pfs::{Layout, Managers};
 use iolab_policy::placement::catalog as placement;
 use iolab_policy::replacement::catalog as replacement;
 use iolab_policy::schedule::catalog as schedule;
 use iolab_policy::write_policy::catalog as write_policy;
 use iolab_policy::write_policy::catalog::Answer;
+use iolab_vocab::Nanos;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -70,6 +71,8 @@ pub(crate) struct Plan {
     /// Whether what servers may use at most is told as a quota.
     pub(crate) is_quota: bool,
     pub(crate) durability: Durability,
+    /// The sums that servers keep, if they do.
+    pub(crate) summing: Option<Summing>,
     /// How many times as long as other works of devices syncs take.
     pub(crate) slow_syncs: u64,
     pub(crate) layout: Layout,
@@ -158,6 +161,14 @@ impl Plan {
         if crashes && write_policy.answer == Answer::Saved {
             rates.answer = own_policies.magnitude(4, 32);
         }
+        let mut own_sums = Dice::new(seed, 10);
+        let summing = own_sums.one_in(2).then(|| Summing {
+            page_bytes: own_sums.magnitude(16, 256),
+            settle: Nanos(own_sums.magnitude(1_000, 2_000_000_000)),
+        });
+        if summing.is_none() {
+            rates = Rates { rot: 0, ..rates };
+        }
         Plan {
             servers,
             caches,
@@ -169,6 +180,7 @@ impl Plan {
             grant_bytes,
             is_quota: Dice::new(seed, 9).one_in(2),
             durability,
+            summing,
             slow_syncs,
             layout,
             transfer_bytes,

@@ -13,6 +13,7 @@ mod network;
 mod programs;
 mod servers;
 mod space;
+mod sums;
 mod troubles;
 
 use crate::dice::Dice;

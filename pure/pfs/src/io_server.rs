@@ -16,9 +16,11 @@ mod events;
 mod groups;
 mod holds;
 mod room;
+mod sums;
 
 pub use crate::serving::{Operation, Settings as ServingSettings, Subfile};
 pub use events::{Action, Event, Outcome};
+pub use sums::{PAGE_BYTES, Summing};
 
 use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Admission, Needs, Serving};
@@ -29,6 +31,7 @@ use holds::{Holds, Released, Taken};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use room::{Room, Wanted};
+use sums::Sums;
 
 /// How much of its device a server may use, and whose limit that is: what is told to who meets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +66,14 @@ pub struct Settings {
     pub serving: ServingSettings,
     /// How much of its device it may use, if not all.
     pub limit: Option<Limit>,
+    /// The sums that its device has of what was written, if any.
+    pub summing: Option<Summing>,
 }
 
 impl Settings {
-    /// As all servers, on all of the device.
+    /// As all servers, on all of the device, without sums.
     pub fn usual() -> Settings {
-        Settings { serving: ServingSettings::usual(), limit: None }
+        Settings { serving: ServingSettings::usual(), limit: None, summing: None }
     }
 }
 
@@ -80,6 +85,7 @@ pub struct IoServer {
     holds: Holds,
     commits: Commits,
     room: Room,
+    sums: Sums,
     /// What its device could not sync with.
     failed: Option<Code>,
     /// The wish to be woken that stands.
@@ -96,6 +102,8 @@ enum Work {
         buffer: Buffer,
         /// It waits to hear whether there is room for it.
         asks_room: bool,
+        /// It waits until the sums of its pages are struck out.
+        strikes: bool,
     },
     /// First how long the subfile is, if that is not known; then what lies before its end.
     Read {
@@ -111,6 +119,8 @@ enum Work {
         subfile: Subfile,
         bytes: u64,
         extends: bool,
+        /// The same.
+        strikes: bool,
     },
     Sync {
         subfile: Subfile,
@@ -122,6 +132,11 @@ enum Work {
         wanted: Wanted,
     },
     Discard,
+    /// Pages that nobody writes get their sums: nobody has asked for it.
+    Sum {
+        subfile: Subfile,
+        pages: Extent,
+    },
 }
 
 impl IoServer {
@@ -133,6 +148,7 @@ impl IoServer {
             holds: Holds::default(),
             commits: Commits::default(),
             room: Room::of(settings.limit),
+            sums: Sums::of(settings.summing),
             failed: None,
             woken_at: None,
         }
@@ -209,7 +225,7 @@ impl IoServer {
             Message::Write(access) => {
                 let (subfile, portion, _) = self.serving.portion(id, access, Division::from)?;
                 let (buffer, span) = serving::payload_of(&portion, payload)?;
-                Ok(Work::Write { subfile, portion, span, buffer, asks_room: false })
+                Ok(Work::Write { subfile, portion, span, buffer, asks_room: false, strikes: false })
             }
             Message::Read(access) => {
                 let (subfile, portion, _) = self.serving.portion(id, access, Division::from)?;
@@ -224,7 +240,8 @@ impl IoServer {
                 }
             }
             Message::Resize { inode, subfile, bytes, extends } => {
-                Ok(Work::Resize { subfile: Subfile { inode, index: subfile }, bytes, extends })
+                let subfile = Subfile { inode, index: subfile };
+                Ok(Work::Resize { subfile, bytes, extends, strikes: false })
             }
             Message::Sync { inode, subfile } => {
                 Ok(Work::Sync { subfile: Subfile { inode, index: subfile } })
@@ -260,6 +277,7 @@ impl IoServer {
                 false => {
                     self.serving.subfiles.discard(inode);
                     self.commits.forget(inode);
+                    self.sums.forget(inode);
                     let operation = self.serving.begin(id, request, Work::Discard);
                     out.push(Action::Discard { operation, inode });
                     Err(None)
@@ -284,7 +302,7 @@ impl IoServer {
         }
         let Some(work) = self.serving.job(operation) else { return };
         match work {
-            Work::Write { .. } => self.transfer(operation, out),
+            Work::Write { .. } | Work::Resize { .. } => self.change(operation, out),
             &mut Work::Grant { subfile, block, .. } => {
                 let extents = if block.is_empty() { Vec::new() } else { vec![block] };
                 out.push(Action::Room { operation, subfile, extents });
@@ -296,24 +314,35 @@ impl IoServer {
                     None => out.push(Action::Measure { operation, subfile }),
                 }
             }
-            &mut Work::Resize { subfile, bytes, extends } => {
-                out.push(Action::Resize { operation, subfile, bytes, extends });
+            &mut Work::Sum { subfile, pages } => {
+                out.push(Action::Sum { operation, subfile, pages });
             }
             &mut Work::Sync { subfile } => self.sync(operation, subfile, out),
             Work::Discard => {}
         }
     }
 
-    /// Has the device write what a job brought.
-    fn transfer(&mut self, operation: Operation, out: &mut Vec<Action>) {
-        if let Some(Work::Write { subfile, portion, buffer, .. }) = self.serving.job(operation) {
-            out.push(Action::Transfer {
+    /// Has the device write what a job brought, or change a length, once no page of it has a sum.
+    fn change(&mut self, operation: Operation, out: &mut Vec<Action>) {
+        if !self.strikes(operation, out) {
+            self.begin_change(operation, out);
+        }
+    }
+
+    /// The same, once that is so.
+    fn begin_change(&mut self, operation: Operation, out: &mut Vec<Action>) {
+        match self.serving.job(operation) {
+            Some(Work::Write { subfile, portion, buffer, .. }) => out.push(Action::Transfer {
                 operation,
                 direction: Direction::Write,
                 subfile: *subfile,
                 portion: portion.clone(),
                 from: Some(*buffer),
-            });
+            }),
+            Some(&mut Work::Resize { subfile, bytes, extends, .. }) => {
+                out.push(Action::Resize { operation, subfile, bytes, extends });
+            }
+            _ => {}
         }
     }
 
@@ -335,7 +364,13 @@ impl IoServer {
     }
 
     /// The device has done what a job asked for.
-    fn done(&mut self, operation: Operation, result: Result<Outcome, Code>, out: &mut Vec<Action>) {
+    fn done(
+        &mut self,
+        now: Nanos,
+        operation: Operation,
+        mut result: Result<Outcome, Code>,
+        out: &mut Vec<Action>,
+    ) {
         match self.serving.job(operation) {
             Some(Work::Grant { .. } | Work::Write { asks_room: true, .. }) => {
                 return self.room_told(operation, result, out);
@@ -343,10 +378,21 @@ impl IoServer {
             Some(&mut Work::Sync { subfile }) => {
                 return self.synced(operation, subfile, result, out);
             }
+            Some(Work::Write { strikes: true, .. } | Work::Resize { strikes: true, .. }) => {
+                return self.struck(now, operation, result, out);
+            }
+            Some(&mut Work::Sum { subfile, pages }) => {
+                return self.summed(operation, (subfile, pages), result);
+            }
             Some(&mut (Work::Write { subfile, .. } | Work::Resize { subfile, .. })) => {
                 self.commits.changed(subfile);
+                self.sums.touched(now, subfile);
             }
             _ => {}
+        }
+        if let Ok(Outcome::Unsummed { buffer, from, to }) = result {
+            self.unsummed_seen(now, operation, (from, to));
+            result = Ok(Outcome::Bytes(buffer));
         }
         let Some((work, subfiles)) = self.serving.job_and_subfiles(operation) else {
             if let Ok(Outcome::Bytes(buffer)) = result {
@@ -368,6 +414,9 @@ impl IoServer {
                 let length = subfiles.measured(*subfile, length);
                 return self.measured(operation, length, out);
             }
+            (Ok(Outcome::Damaged { from, to }), &Work::Read { subfile, .. }) => {
+                (sums::damaged(subfile, from, to), None)
+            }
             (Ok(Outcome::Bytes(buffer)), &Work::Read { end, bytes, .. }) => {
                 (Message::Data { end }, Some((buffer, bytes)))
             }
@@ -375,7 +424,7 @@ impl IoServer {
                 subfiles.reaches(*subfile, span.end());
                 (Message::Done, None)
             }
-            (Ok(_), &Work::Resize { subfile, bytes, extends }) => {
+            (Ok(_), &Work::Resize { subfile, bytes, extends, .. }) => {
                 subfiles.resized(subfile, bytes, extends);
                 (Message::Done, None)
             }
@@ -472,9 +521,9 @@ impl IoServer {
     /// Wishes to be woken when the next session or group is late.
     fn wake(&mut self, now: Nanos, out: &mut Vec<Action>) {
         let sessions = self.serving.wakes_at();
-        let Some(at) = [sessions, self.groups.wakes_at()].into_iter().flatten().min() else {
-            return;
-        };
+        let sums = self.sums.wakes_at().filter(|_| self.failed.is_none());
+        let times = [sessions, self.groups.wakes_at(), sums];
+        let Some(at) = times.into_iter().flatten().min() else { return };
         if self.woken_at.is_none_or(|stands| stands <= now || stands > at) {
             self.woken_at = Some(at);
             out.push(Action::WakeAt(at));
@@ -495,6 +544,7 @@ impl Work {
             | Work::Read { subfile, .. }
             | Work::Measure { subfile }
             | Work::Resize { subfile, .. }
+            | Work::Sum { subfile, .. }
             | Work::Sync { subfile } => Some(*subfile),
             // One that means no block means no file either.
             Work::Grant { subfile, block, .. } => (!block.is_empty()).then_some(*subfile),
@@ -512,6 +562,7 @@ impl Work {
             Work::Sync { .. } => "the device could not sync",
             Work::Grant { .. } => "the device could not tell its room",
             Work::Discard => "the device could not remove a file",
+            Work::Sum { .. } => "the device could not keep sums",
         }
     }
 }
@@ -530,6 +581,10 @@ impl serving::Work for Work {
             Work::Measure { subfile } => Needs::all_of(*subfile, false),
             Work::Sync { subfile } => Needs::nothing_of(*subfile),
             Work::Grant { subfile, .. } => Needs::nothing_of(*subfile),
+            Work::Sum { subfile, .. } if is_planted(Plant::SummedWhileWritten) => {
+                Needs::nothing_of(*subfile)
+            }
+            &Work::Sum { subfile, pages: range } => Needs { subfile, range, is_change: false },
             Work::Discard => return None,
         })
     }
@@ -562,7 +617,7 @@ impl Machine for IoServer {
             Event::Asked { peer, request, message, payload } => {
                 self.asked(now, peer, request, message, payload, out);
             }
-            Event::Done { operation, result } => self.done(operation, result, out),
+            Event::Done { operation, result } => self.done(now, operation, result, out),
             Event::Woke => {
                 for id in self.serving.sessions.expired(now, self.serving.settings.session_timeout)
                 {
@@ -571,6 +626,7 @@ impl Machine for IoServer {
                 let mut replies = Vec::new();
                 self.groups.woke(now, &mut replies);
                 self.reply_all(replies, out);
+                self.sum_due(now);
             }
         }
         while let Some(operation) = self.serving.next() {

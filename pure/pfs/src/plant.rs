@@ -86,6 +86,12 @@ pub enum Plant {
     PlacementOfOther,
     /// A block that has bytes no server has may leave.
     DirtyMayLeave,
+    /// What is written over pages that have sums leaves them.
+    SumOutlivesWrite,
+    /// A file that is cut keeps the sum of the page in which it ends then, and of those behind.
+    SumOutlivesCut,
+    /// Pages are summed while they are written.
+    SummedWhileWritten,
     /// Who meets a quota is told that the device is full.
     QuotaAsFull,
     /// What a session was granted stays granted when it has ended.
@@ -97,7 +103,7 @@ pub enum Plant {
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 43] = [
+    pub const ALL: [Plant; 46] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -138,6 +144,9 @@ impl Plant {
         Plant::AnsweredUnsaved,
         Plant::PlacementOfOther,
         Plant::DirtyMayLeave,
+        Plant::SumOutlivesWrite,
+        Plant::SumOutlivesCut,
+        Plant::SummedWhileWritten,
         Plant::QuotaAsFull,
         Plant::GrantKept,
         Plant::HoldOfTheDead,

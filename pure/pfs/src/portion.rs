@@ -68,6 +68,19 @@ impl Portion {
         Pieces { portion: self, at: self.from, steps: 0 }
     }
 
+    /// What it touches of each stripe of its subfile, from first byte to last: ascending, apart from each other.
+    pub fn extents(&self) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        for piece in self.pieces() {
+            let span = piece.span(&self.view);
+            match extents.last_mut() {
+                Some(last) if last.end() == span.offset => last.length += span.length,
+                _ => extents.push(span),
+            }
+        }
+        extents
+    }
+
     /// How many bytes it has.
     pub fn bytes(&self) -> u64 {
         self.pieces().map(|piece| piece.bytes()).sum()

@@ -123,7 +123,8 @@ pub(crate) enum Admission {
 /// A request that is carried out.
 #[derive(Debug)]
 struct Job<W> {
-    session: SessionId,
+    /// Nobody's if the server does it by itself.
+    session: Option<SessionId>,
     request: Request,
     /// Where others may wait for it.
     subfile: Option<Subfile>,
@@ -219,11 +220,20 @@ impl<W: Work> Serving<W> {
     /// once, without being given by [`Serving::next`].
     pub(crate) fn begin(&mut self, id: SessionId, request: Request, work: W) -> Operation {
         self.waits(id, request);
+        self.begin_for(Some(id), request, work)
+    }
+
+    /// The same for what nobody has asked for.
+    pub(crate) fn begin_own(&mut self, work: W) -> Operation {
+        self.begin_for(None, Request(0), work)
+    }
+
+    fn begin_for(&mut self, session: Option<SessionId>, request: Request, work: W) -> Operation {
         self.last_operation += 1;
         let operation = Operation(self.last_operation);
         let needs = work.needs();
         let subfile = needs.map(|needs| needs.subfile);
-        self.jobs.insert(operation, Job { session: id, request, subfile, work });
+        self.jobs.insert(operation, Job { session, request, subfile, work });
         if let Some(Needs { subfile, range, is_change }) = needs
             && self.subfiles.enter(subfile, Claim { whose: operation, range, is_change })
         {
@@ -254,12 +264,12 @@ impl<W: Work> Serving<W> {
     /// Who waits for a job, and for which reply.
     pub(crate) fn asker(&self, operation: Operation) -> Option<(Peer, Request)> {
         let job = self.jobs.get(&operation)?;
-        Some((self.sessions.peer_of(job.session)?, job.request))
+        Some((self.sessions.peer_of(job.session?)?, job.request))
     }
 
     /// What is done for the requests of a session.
     pub(crate) fn jobs_of(&self, id: SessionId) -> impl Iterator<Item = (Operation, &W)> {
-        let own = self.jobs.iter().filter(move |(_, job)| job.session == id);
+        let own = self.jobs.iter().filter(move |(_, job)| job.session == Some(id));
         own.map(|(&operation, job)| (operation, &job.work))
     }
 
@@ -275,7 +285,7 @@ impl<W: Work> Serving<W> {
 
     /// The session of a job, if it has not ended.
     pub(crate) fn session_of(&mut self, operation: Operation) -> Option<SessionId> {
-        let id = self.jobs.get(&operation)?.session;
+        let id = self.jobs.get(&operation)?.session?;
         self.sessions.get(id).map(|_| id)
     }
 
@@ -288,7 +298,7 @@ impl<W: Work> Serving<W> {
         is_change: bool,
     ) -> Option<(Peer, Request)> {
         let job = self.jobs.get(&operation)?;
-        let (request, session) = (job.request, self.sessions.get(job.session)?);
+        let (request, session) = (job.request, self.sessions.get(job.session?)?);
         session.executing.remove(&request);
         if is_change {
             session.remember(request, answer.clone());

@@ -1,11 +1,13 @@
 //! Whether the directory of an instance holds what its journal says.
 //!
 //! Seen: a journal that ends torn or is damaged, servers without directory, subfiles of nobody or where they
-//! cannot belong, files of somebody else. Not seen: a subfile that is missing, which looks like a hole, and bytes that
-//! a device has changed, of which there are no sums.
+//! cannot belong, files of somebody else, and, where servers keep sums, bytes that a device has changed since they were
+//! summed. Not seen: a subfile that is missing, which looks like a hole.
+//! Costs: one read of what has sums.
 
 use crate::instance;
 use crate::offline::{Entry, Offline, Stored};
+use crate::sums::damaged_pages;
 use iolab_pfs::journal::Ending;
 use iolab_pfs::{Inode, Kind, Layout};
 use std::collections::BTreeMap;
@@ -60,6 +62,11 @@ pub enum Fault {
     Unknown,
     /// A subfile that its file cannot have, or not on that server.
     Misplaced,
+    /// Pages of a subfile do not have their sums: the device has changed them.
+    Changed {
+        /// How many.
+        pages: u64,
+    },
     /// Nothing of the file system's.
     Foreign,
 }
@@ -74,6 +81,7 @@ impl Fault {
             Fault::Removed => "removed",
             Fault::Unknown => "unknown",
             Fault::Misplaced => "misplaced",
+            Fault::Changed { .. } => "changed",
             Fault::Foreign => "foreign",
         }
     }
@@ -110,6 +118,10 @@ impl fmt::Display for Fault {
             Fault::Removed => f.write_str("left over from a file that was removed"),
             Fault::Unknown => f.write_str("of a file that the journal does not know"),
             Fault::Misplaced => f.write_str("its file has no such subfile on this server"),
+            Fault::Changed { pages } => write!(
+                f,
+                "the device has changed what was written: {pages} pages do not have their sums"
+            ),
             Fault::Foreign => f.write_str("none of the file system's; it stays"),
         }
     }
@@ -146,6 +158,10 @@ pub fn check(offline: &Offline) -> io::Result<Checked> {
                 Entry::Subfile(stored) => {
                     checked.subfiles += 1;
                     checked.bytes += stored.bytes;
+                    let pages = changed_pages(offline, &stored)?;
+                    if pages > 0 {
+                        checked.note(stored.path.clone(), Fault::Changed { pages });
+                    }
                     if let Some(what) = fault(offline, &files, &stored) {
                         checked.note(stored.path, what);
                     }
@@ -177,6 +193,16 @@ fn path(entry: &Entry) -> &Path {
     match entry {
         Entry::Subfile(stored) => &stored.path,
         Entry::Foreign(path) => path,
+    }
+}
+
+/// How many pages of a subfile do not have their sums, if there are some.
+pub(crate) fn changed_pages(offline: &Offline, stored: &Stored) -> io::Result<u64> {
+    let data = instance::data(&offline.directory, stored.server);
+    let sums = instance::sums(&offline.directory, stored.server);
+    match stored.path.strip_prefix(data) {
+        Ok(own) if offline.description.sums => damaged_pages(&stored.path, &sums.join(own)),
+        _ => Ok(0),
     }
 }
 

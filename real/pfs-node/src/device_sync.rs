@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A subfile that is to be on its device.
 pub(crate) struct ToSync {
@@ -16,12 +17,23 @@ pub(crate) struct ToSync {
     pub(crate) file: Arc<File>,
     /// The file whose folder may not have its name yet.
     pub(crate) unnamed: Option<Inode>,
+    /// What is known to be struck out once it is done.
+    pub(crate) struck: Option<Struck>,
+}
+
+/// How much of what was struck out of a file of sums is on the device.
+pub(crate) struct Struck {
+    pub(crate) synced: Arc<AtomicU64>,
+    pub(crate) upto: u64,
 }
 
 impl ToSync {
     /// Brings it there, below the directory of a server's subfiles.
     pub(crate) fn carry_out(&self, directory: &File) -> Result<()> {
         self.file.sync_data().map_err(|error| code_of(&error))?;
+        if let Some(Struck { synced, upto }) = &self.struck {
+            synced.fetch_max(*upto, Ordering::Release);
+        }
         match self.unnamed {
             Some(inode) => sync_names(directory, inode),
             None => Ok(()),

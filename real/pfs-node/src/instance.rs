@@ -6,6 +6,7 @@
 //! DIR/metadata.socket, DIR/server-K.socket, DIR/cache-K.socket
 //! DIR/metadata/           journal of names
 //! DIR/server-K/data/      subfiles
+//! DIR/server-K/sums/      sums of their pages, if they are kept
 //! DIR/events.at           link to where events of machines are recorded, if they are
 //! ```
 
@@ -68,6 +69,8 @@ pub struct Description {
     pub schedule: &'static schedule::Row,
     /// What a sync makes of what was written.
     pub durability: Durability,
+    /// Whether its servers keep sums of what was written, so that they can tell what their devices have changed.
+    pub sums: bool,
     /// Bytes of their devices that its servers may use together, in equal shares; if nothing is said, all.
     pub capacity: Option<u64>,
     /// The same as what its user may use: told otherwise to who meets it.
@@ -97,6 +100,8 @@ pub struct Wish {
     pub schedule: Option<String>,
     /// Class of durability, by its name.
     pub durability: Option<String>,
+    /// Whether servers keep sums.
+    pub sums: Option<bool>,
     /// Bytes that its servers may use together; 0: all there are.
     pub capacity: Option<u64>,
     /// Bytes that its user may use; 0: all there are.
@@ -159,6 +164,8 @@ struct Table {
     schedule: String,
     #[serde(default = "usual_durability")]
     durability: String,
+    #[serde(default, skip_serializing_if = "is_without")]
+    sums: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,6 +200,12 @@ fn unusual(name: &str, usual: &str) -> Option<String> {
 /// An instance without cache managers does not mention them.
 fn is_none(caches: &u32) -> bool {
     *caches == 0
+}
+
+/// One without sums does not mention them: older versions, which would not keep those that are there up to date,
+/// refuse one that does.
+fn is_without(sums: &bool) -> bool {
+    !sums
 }
 
 /// The one number that every format has.
@@ -263,6 +276,7 @@ impl Description {
                 .write_policy
                 .as_deref()
                 .map_or(Ok(write_policy::USUAL), write_policy::find)?,
+            sums: table.sums,
             capacity: table.capacity,
             quota: table.quota,
             created: table.created,
@@ -292,6 +306,7 @@ impl Description {
             layout: self.layout.to_string(),
             schedule: self.schedule.name.to_owned(),
             durability: self.durability.name().to_owned(),
+            sums: self.sums,
             capacity: self.capacity,
             quota: self.quota,
             created: self.created,
@@ -326,6 +341,8 @@ impl Description {
         let replacement = wish.replacement()?.unwrap_or(replacement::USUAL);
         let write_policy = wish.write_policy()?.unwrap_or(write_policy::USUAL);
         let durability = wish.durability()?.unwrap_or_default();
+        // Who wants data to outlive a power cut has a device that may change it.
+        let sums = wish.sums.unwrap_or(durability == Durability::Device);
         let capacity = limit_of("capacity", wish.capacity, servers)?.flatten();
         let quota = limit_of("quota", wish.quota, servers)?.flatten();
         let uuid = format!("{:032x}", random());
@@ -340,6 +357,7 @@ impl Description {
             layout,
             schedule,
             durability,
+            sums,
             capacity,
             quota,
             created,
@@ -469,6 +487,7 @@ impl Instance {
                     write_policy,
                     schedule,
                     durability,
+                    sums: wish.sums.unwrap_or(found.sums),
                     capacity,
                     quota,
                     ..found.clone()
@@ -495,6 +514,11 @@ impl Instance {
         data(&self.directory, server)
     }
 
+    /// The directory of the sums of an I/O server's subfiles.
+    pub fn sums(&self, server: u32) -> PathBuf {
+        sums(&self.directory, server)
+    }
+
     /// Brings the names of the directories that lead to an I/O server's subfiles to the device.
     pub(crate) fn sync_names_of(&self, server: u32) -> std::io::Result<()> {
         let data = self.data(server);
@@ -510,6 +534,11 @@ impl Instance {
 /// The directory of an I/O server's subfiles, in that of the instance.
 pub(crate) fn data(directory: &Path, server: u32) -> PathBuf {
     directory.join(format!("server-{server}")).join("data")
+}
+
+/// The directory of the sums of an I/O server's subfiles, in that of the instance.
+pub(crate) fn sums(directory: &Path, server: u32) -> PathBuf {
+    directory.join(format!("server-{server}")).join("sums")
 }
 
 /// The journal of the metadata manager, in the directory of the instance.
@@ -744,6 +773,22 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("durability = \"none\"\n", "")).unwrap();
         assert_eq!(taken(None), Ok(Durability::Process));
+    }
+
+    #[test]
+    fn sums_are_kept_for_devices_unless_somebody_says_otherwise_and_not_mentioned_where_there_are_none()
+     {
+        let taken = |class: Option<&str>, sums| {
+            let directory = tempfile::tempdir().unwrap();
+            let wish = Wish { durability: class.map(str::to_owned), sums, ..Wish::default() };
+            drop(Instance::take(directory.path(), &wish).unwrap());
+            let text = fs::read_to_string(directory.path().join("instance.toml")).unwrap();
+            let again = Instance::take(directory.path(), &Wish::default()).unwrap();
+            assert_eq!(again.description.sums, text.contains("sums = true"));
+            again.description.sums
+        };
+        assert!(taken(Some("device"), None) && taken(None, Some(true)));
+        assert!(!taken(None, None) && !taken(Some("device"), Some(false)));
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub fn start(
         layout,
         schedule,
         durability,
+        sums,
         capacity,
         quota,
         window_memory,
@@ -104,6 +105,9 @@ pub fn start(
     }
     if let Some(durability) = durability {
         program.args(["--durability", durability]);
+    }
+    if let Some(sums) = sums {
+        program.args(["--sums", if *sums { "on" } else { "off" }]);
     }
     if let Some(bytes) = capacity {
         program.args(["--capacity", &bytes.to_string()]);

@@ -30,6 +30,7 @@ mod server;
 pub mod stand_ins;
 pub mod status;
 mod subfiles;
+mod sums;
 pub mod tape;
 mod window;
 mod worker;

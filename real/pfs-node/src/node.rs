@@ -2,6 +2,7 @@
 //! metadata manager.
 
 use crate::cache::Cache;
+use crate::device_sync::sync_directory;
 use crate::instance::{self, Instance, Place};
 use crate::journal_file::JournalFile;
 use crate::manager::Manager;
@@ -10,6 +11,7 @@ use crate::remark::remark;
 use crate::room::Used;
 use crate::server::Server;
 use crate::subfiles::Subfiles;
+use crate::sums::Sums;
 use crate::tape;
 use crate::window::Budget;
 use crate::worker::Bell;
@@ -54,7 +56,17 @@ impl Node {
         let events = tape::place(&node.instance.directory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
-            let device = device.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            let named = |error: io::Error| failed(&format!("I/O server {server}"), &error);
+            let mut device = device.map_err(named)?;
+            match node.instance.description.sums {
+                true => {
+                    let is_for_device = durability == Durability::Device;
+                    let sums = Sums::at(&node.instance.sums(server), is_for_device);
+                    device.keep_sums(sums.map_err(named)?);
+                }
+                // Nobody would strike out what is written over.
+                false => forget_sums(&node.instance.sums(server)).map_err(named)?,
+            }
             if durability == Durability::Device {
                 let synced = node.instance.sync_names_of(server);
                 synced.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
@@ -202,6 +214,14 @@ impl Drop for Node {
         if !self.threads.is_empty() {
             self.end();
         }
+    }
+}
+
+/// Removes the sums of a server that keeps none any more.
+fn forget_sums(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| directory.parent().map_or(Ok(()), sync_directory)),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Files out of the directory of an instance that nobody serves, with whatever is left of it.
 //!
 //! Promises: each file has the bytes of the subfiles that are there, at their places, and holes where there are none;
-//! it is told which files miss a server, or have bytes that the device cannot read. Nothing that is there already is
+//! it is told which files miss a server, or have bytes that the device cannot read or has changed. Nothing that is there already is
 //! overwritten, the instance stays as it is, and no file is left half written.
 //! Costs: one read of each subfile's data, holes left out.
 
+use crate::check::changed_pages;
 use crate::files::name_of;
 use crate::offline::{Entry, Offline, Stored};
 use iolab_pfs::{Inode, Kind, Layout};
@@ -33,6 +34,8 @@ pub struct Rescued {
     pub bytes: u64,
     /// Bytes that the device could not read; they are holes.
     pub unreadable: u64,
+    /// Pages that the device has changed since they were summed; they are copied as they are.
+    pub changed: u64,
     /// Servers that should have parts of it, and have no directory.
     pub missing: Vec<u32>,
     /// Whether its name is known.
@@ -42,7 +45,7 @@ pub struct Rescued {
 impl Rescued {
     /// Whether it is all that it was.
     pub fn is_whole(&self) -> bool {
-        self.is_named && self.unreadable == 0 && self.missing.is_empty()
+        self.is_named && self.unreadable + self.changed == 0 && self.missing.is_empty()
     }
 }
 
@@ -62,9 +65,11 @@ pub fn rescue(offline: &Offline, to: &Path, tell: &mut dyn FnMut(Rescued)) -> io
                 stored.insert(attributes.inode, others);
                 let (bytes, unreadable) =
                     whole(&target, attributes.mode, |file| compose(file, layout, &its))?;
+                let pages = its.iter().map(|(_, stored)| changed_pages(offline, stored));
+                let changed = pages.sum::<io::Result<u64>>()?;
                 let missing = having(&missing, layout, offline.description.servers);
                 let path = path.clone();
-                tell(Rescued { path, bytes, unreadable, missing, is_named: true });
+                tell(Rescued { path, bytes, unreadable, changed, missing, is_named: true });
             }
         }
     }
@@ -173,7 +178,8 @@ fn set_aside(offline: &Offline, to: &Path, stored: &Stored) -> io::Result<Rescue
         Ok((stored.bytes, unreadable))
     })?;
     let path = Path::new("/").join(UNNAMED).join(from).into_os_string().into_encoded_bytes();
-    Ok(Rescued { path, bytes, unreadable, missing: Vec::new(), is_named: false })
+    let changed = changed_pages(offline, stored)?;
+    Ok(Rescued { path, bytes, unreadable, changed, missing: Vec::new(), is_named: false })
 }
 
 /// Gives the data of a file with its places, without the holes. The answer is how many bytes the device

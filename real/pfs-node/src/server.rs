@@ -10,15 +10,18 @@ use crate::instance;
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::room::Used;
 use crate::subfiles::{self, Subfiles};
+use crate::sums::{Found, Strike, ToSum};
 use crate::tape::Taped;
 use crate::window::Budget;
 use crate::worker::{Bell, Worker};
 use iolab_pfs::configuration::Durability;
-use iolab_pfs::io_server::{Action, Event, IoServer, Limit, Operation, Outcome, Settings, Subfile};
+use iolab_pfs::io_server::{
+    Action, Event, IoServer, Limit, Operation, Outcome, Settings, Subfile, Summing,
+};
 use iolab_pfs::session::Welcome;
-use iolab_pfs::{Code, Inode};
+use iolab_pfs::{Code, Inode, Portion};
 use iolab_policy::Machine;
-use iolab_vocab::{Direction, Nanos};
+use iolab_vocab::{Direction, Extent, Nanos};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -46,6 +49,8 @@ pub(crate) struct Server {
     remover: Worker<(Operation, Inode), Worked>,
     /// Where a sync is for the device.
     syncer: Option<Worker<ToSync, Worked>>,
+    /// Where sums are kept.
+    summer: Option<Worker<ToSum, Worked>>,
     /// What was written is lost, and nobody who waits for a sync has been told so.
     lost: Option<Code>,
     work: Bell,
@@ -77,15 +82,19 @@ impl Server {
         events: Option<&Path>,
     ) -> io::Result<Server> {
         let (limit, used) = limit.unzip();
-        let settings = Settings { limit, ..Settings::usual() };
+        let summing = device.sums().map(|_| Summing::usual());
+        let settings = Settings { limit, summing, ..Settings::usual() };
         used.iter().for_each(|used| device.count_used(used.clone()));
         let name = instance::file_name(welcome.party);
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         let is_for_device = durability == Durability::Device;
         let directory = File::from(device.directory()?);
+        let sums = device.sums().map(|sums| sums.directory()).transpose()?;
         let remove = move |(operation, inode)| {
             let removed = subfiles::remove(&directory, inode, used.as_ref());
+            // What is left of them is of a number that no other file gets.
+            let _ = sums.as_ref().map(|sums| subfiles::remove(sums, inode, None));
             let named = removed.and_then(|any| match any && is_for_device {
                 true => sync_names(&directory, inode),
                 false => Ok(()),
@@ -95,11 +104,15 @@ impl Server {
         let directory = File::from(device.directory()?);
         let sync = move |job: ToSync| (job.operation, job.carry_out(&directory));
         let syncer = is_for_device.then(|| Worker::new("pfs-sync", work.clone(), sync));
+        let directory = File::from(device.directory()?);
+        let sum = move |job: ToSum| (Some(job.operation), job.carry_out(&directory));
+        let summer = device.sums().map(|_| Worker::new("pfs-sums", work.clone(), sum));
         Ok(Server {
             machine: Taped::of(IoServer::new(settings), &settings, events, &name),
             welcome,
             remover: Worker::new("pfs-remove", work.clone(), remove)?,
             syncer: syncer.transpose()?,
+            summer: summer.transpose()?,
             lost: None,
             device,
             work,
@@ -137,7 +150,8 @@ impl Server {
     fn collect(&mut self) {
         self.work.hear();
         let synced = self.syncer.iter().flat_map(Worker::done);
-        for (operation, result) in self.remover.done().chain(synced) {
+        let summed = self.summer.iter().flat_map(Worker::done);
+        for (operation, result) in self.remover.done().chain(synced).chain(summed) {
             let Some(operation) = operation else {
                 self.lost = self.lost.or(result.err());
                 continue;
@@ -156,6 +170,32 @@ impl Server {
         };
         match (&self.syncer, result) {
             (Some(syncer), Ok(Some(job))) => syncer.give(job),
+            (_, result) => {
+                let result = result.map(|_| Outcome::Nothing);
+                self.todo.push_back(Event::Done { operation, result });
+            }
+        }
+    }
+
+    /// Has sums struck out; where that is for the device, it has to hear of it.
+    fn strike(&mut self, operation: Operation, subfile: Subfile, changes: (&[Extent], bool)) {
+        let result = match (self.device.strike(subfile, changes, operation), &self.syncer) {
+            (Ok(Strike::ToSync(job)), Some(syncer)) => return syncer.give(job),
+            (Ok(Strike::Damaged { from, to }), _) => Ok(Outcome::Damaged { from, to }),
+            (Ok(_), _) => Ok(Outcome::Nothing),
+            (Err(code), _) => Err(code),
+        };
+        self.todo.push_back(Event::Done { operation, result });
+    }
+
+    /// Has pages summed, after what was written to them is as durable as the class says.
+    fn sum(&mut self, operation: Operation, subfile: Subfile, pages: Extent) {
+        let result = match self.lost {
+            Some(code) => Err(code),
+            None => self.device.begin_sum(subfile, pages, operation),
+        };
+        match (&self.summer, result) {
+            (Some(summer), Ok(Some(job))) => summer.give(job),
             (_, result) => {
                 let result = result.map(|_| Outcome::Nothing);
                 self.todo.push_back(Event::Done { operation, result });
@@ -218,11 +258,7 @@ impl Server {
                         self.buffers.give_back(payload);
                         written.map(|()| Outcome::Nothing)
                     }
-                    Direction::Read => {
-                        let mut payload = self.room(operation, portion.bytes() as usize);
-                        let read = self.device.read(subfile, &portion, payload.bytes_mut());
-                        read.map(|()| Outcome::Bytes(self.buffers.number(payload)))
-                    }
+                    Direction::Read => self.read(operation, subfile, &portion),
                 };
                 self.todo.push_back(Event::Done { operation, result });
             }
@@ -240,11 +276,35 @@ impl Server {
                 self.todo.push_back(Event::Done { operation, result });
             }
             Action::Sync { operation, subfile } => self.sync(operation, subfile),
+            Action::Strike { operation, subfile, extents, is_whole } => {
+                self.strike(operation, subfile, (&extents, is_whole));
+            }
+            Action::Sum { operation, subfile, pages } => self.sum(operation, subfile, pages),
         }
     }
 }
 
 impl Server {
+    /// Reads a portion, unless its pages do not have their sums.
+    fn read(
+        &mut self,
+        operation: Operation,
+        subfile: Subfile,
+        portion: &Portion,
+    ) -> Result<Outcome, Code> {
+        let found = self.device.look_at_sums(subfile, portion)?;
+        if let Found::Damaged { from, to } = found {
+            return Ok(Outcome::Damaged { from, to });
+        }
+        let mut payload = self.room(operation, portion.bytes() as usize);
+        self.device.read(subfile, portion, payload.bytes_mut())?;
+        let buffer = self.buffers.number(payload);
+        Ok(match found {
+            Found::Bare { from, to } => Outcome::Unsummed { buffer, from, to },
+            _ => Outcome::Bytes(buffer),
+        })
+    }
+
     /// Where so many bytes go that are read: to where who asked wants them, or into a buffer.
     fn room(&mut self, operation: Operation, bytes: usize) -> Payload {
         let asker = self.machine.asker(operation);

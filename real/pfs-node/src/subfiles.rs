@@ -12,6 +12,7 @@
 
 use crate::device_sync::ToSync;
 use crate::room::{self, Used};
+use crate::sums::{Found, Strike, Sums, ToSum};
 use iolab_pattern::{Cut, Nest};
 use iolab_pfs::io_server::{Operation, Outcome, Subfile};
 use iolab_pfs::{Code, Inode, Piece, Portion};
@@ -51,6 +52,8 @@ pub(crate) struct Subfiles {
     named: BTreeSet<Subfile>,
     /// What was written through descriptors that had to go.
     evicted: Vec<ToSync>,
+    /// What tells what was written from what the device has made of it, if it is kept.
+    sums: Option<Sums>,
     /// What subfiles have of the device, if anybody wants to know.
     used: Option<Used>,
     /// Counts uses, to find the least recent one.
@@ -190,6 +193,7 @@ impl Subfiles {
             scratch: Vec::new(),
             named: BTreeSet::new(),
             evicted: Vec::new(),
+            sums: None,
             used: None,
             uses: 0,
         })
@@ -198,6 +202,75 @@ impl Subfiles {
     /// From here on it is known what subfiles have of the device.
     pub(crate) fn count_used(&mut self, used: Used) {
         self.used = Some(used);
+    }
+
+    /// From here on pages get sums.
+    pub(crate) fn keep_sums(&mut self, sums: Sums) {
+        self.sums = Some(sums);
+    }
+
+    /// The sums, if they are kept.
+    pub(crate) fn sums(&self) -> Option<&Sums> {
+        self.sums.as_ref()
+    }
+
+    /// The file of a subfile, if it is there.
+    fn file(&mut self, subfile: Subfile) -> Result<Option<Arc<File>>> {
+        match self.opened(subfile, false) {
+            Ok(open) => Ok(Some(open.file.clone())),
+            Err(Code::NO_ENTRY) => Ok(None),
+            Err(code) => Err(code),
+        }
+    }
+
+    /// Holds what a portion touches against its sums.
+    pub(crate) fn look_at_sums(&mut self, subfile: Subfile, portion: &Portion) -> Result<Found> {
+        if self.sums.is_none() {
+            return Ok(Found::Intact);
+        }
+        let (name, file) = (self.name(subfile), self.file(subfile)?);
+        match (&mut self.sums, file) {
+            (Some(sums), Some(file)) => sums.look((subfile, &name), &file, &portion.extents()),
+            _ => Ok(Found::Intact),
+        }
+    }
+
+    /// Strikes out the sums of what is about to be changed.
+    pub(crate) fn strike(
+        &mut self,
+        subfile: Subfile,
+        changes: (&[Extent], bool),
+        operation: Operation,
+    ) -> Result<Strike> {
+        let (name, file) = (self.name(subfile), self.file(subfile)?);
+        match &mut self.sums {
+            Some(sums) => sums.strike((subfile, &name), file.as_deref(), changes, operation),
+            None => Ok(Strike::Done),
+        }
+    }
+
+    /// What it takes to give pages of a subfile sums; nothing if there is none.
+    pub(crate) fn begin_sum(
+        &mut self,
+        subfile: Subfile,
+        pages: Extent,
+        operation: Operation,
+    ) -> Result<Option<ToSum>> {
+        let (name, Some(data)) = (self.name(subfile), self.file(subfile)?) else {
+            return Ok(None);
+        };
+        let is_for_device = self.sums.as_ref().is_some_and(Sums::is_for_device);
+        let sync = match is_for_device {
+            true => self.begin_sync(subfile, operation)?,
+            false => None,
+        };
+        match &mut self.sums {
+            // Where sums cannot be kept, there are none.
+            Some(sums) => Ok(sums
+                .begin_sum((subfile, &name), (data, sync), pages, operation)
+                .unwrap_or_default()),
+            None => Ok(None),
+        }
     }
 
     /// How much room there is, and how much more it takes to write these extents of a subfile.
@@ -258,6 +331,7 @@ impl Subfiles {
         self.windows.retain(|window| window.subfile.inode != inode);
         self.open.retain(|subfile, _| subfile.inode != inode);
         self.named.retain(|subfile| subfile.inode != inode);
+        self.sums.iter_mut().for_each(|sums| sums.forget(inode));
     }
 
     /// What is to be brought to the device of a subfile; nothing if there is none.
@@ -274,7 +348,8 @@ impl Subfiles {
         let unnamed = self.named_by_now(subfile);
         let open = self.open.get_mut(&subfile).expect("it was just opened");
         open.is_written = false;
-        Ok(Some(ToSync { operation: Some(operation), file: open.file.clone(), unnamed }))
+        let (operation, file) = (Some(operation), open.file.clone());
+        Ok(Some(ToSync { operation, file, unnamed, struck: None }))
     }
 
     /// What was written through descriptors that had to go since this was asked last.
@@ -497,7 +572,7 @@ impl Subfiles {
                 let oldest = *oldest.expect("there are open ones").0;
                 if let Some(Open { file, is_written: true, .. }) = self.open.remove(&oldest) {
                     let unnamed = self.named_by_now(oldest);
-                    self.evicted.push(ToSync { operation: None, file, unnamed });
+                    self.evicted.push(ToSync { operation: None, file, unnamed, struck: None });
                 }
                 self.windows.retain(|window| window.subfile != oldest);
             }
@@ -590,7 +665,7 @@ fn read_runs(file: &File, part: &Part, mut to: &mut [u8]) -> Result<()> {
 }
 
 /// Reads a row; what is behind the end of the file is zeros.
-fn read_row(file: &File, mut at: u64, mut to: &mut [u8]) -> Result<()> {
+pub(crate) fn read_row(file: &File, mut at: u64, mut to: &mut [u8]) -> Result<()> {
     while !to.is_empty() {
         match rustix::io::pread(file, &mut *to, at) {
             Ok(0) => break,

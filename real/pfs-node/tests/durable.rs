@@ -161,6 +161,47 @@ fn what_was_synced_or_closed_and_names_that_were_answered_outlive_a_power_cut() 
     }
 }
 
+/// Whether some page of a directory's subfiles has a sum, as whoever serves it has it.
+fn is_summed(directory: &Path) -> bool {
+    let below = |of: PathBuf| fs::read_dir(of).into_iter().flatten().flatten().map(|it| it.path());
+    let folders = (0..3).flat_map(|server| below(directory.join(format!("server-{server}/sums"))));
+    let files: Vec<PathBuf> = folders.flat_map(below).collect();
+    !files.is_empty() && files.iter().all(|it| fs::read(it).unwrap().iter().any(|byte| *byte != 0))
+}
+
+#[test]
+fn what_is_written_over_pages_with_sums_accuses_no_device_after_a_power_cut() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("fs");
+    let node = serve(&directory, 0);
+    let client = Client::of(&directory).unwrap();
+    write(&client, b"/file", &content(1, 60_000));
+    while !is_summed(&directory) {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    // The sums are on the device, as they may be at any time.
+    for server in 0..3 {
+        for folder in fs::read_dir(directory.join(format!("server-{server}/sums"))).unwrap() {
+            let folder = folder.unwrap().path();
+            let files = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path());
+            let up = [folder.clone(), folder.parent().unwrap().to_owned()];
+            let up = up.into_iter().chain([folder.ancestors().nth(2).unwrap().to_owned()]);
+            files.chain(up).for_each(|it| assert!(DEVICE.lock().unwrap().sync(&it)));
+        }
+    }
+    let file = OpenFile::open(&client, b"/file", TO_WRITE).unwrap();
+    file.write_at(1000, &content(2, 30_000)).unwrap();
+    file.sync().unwrap();
+    let (_parent, left) = after_power_cut(&directory);
+    assert!(left.join("server-0/sums").is_dir(), "the test proves nothing without sums");
+    let again = serve(&left, 0);
+    let client = Client::of(&left).unwrap();
+    let seen = read(&client, b"/file", 70_000);
+    let whole = [&content(1, 60_000)[..1000], &content(2, 30_000), &content(1, 60_000)[31_000..]];
+    assert!(seen == whole.concat());
+    assert!(again.stop() && node.stop());
+}
+
 #[test]
 fn a_server_whose_device_cannot_sync_writes_nothing_more_and_says_so() {
     let parent = tempfile::tempdir().unwrap();

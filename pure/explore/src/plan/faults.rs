@@ -35,11 +35,13 @@ pub enum Fault {
     Cut,
     /// Devices have so little room that programs fill them, or servers may use so little.
     Full,
+    /// Devices change bytes at rest, where servers keep sums.
+    Rot,
 }
 
 impl Fault {
     /// All there are.
-    pub const ALL: [Fault; 13] = [
+    pub const ALL: [Fault; 14] = [
         Fault::Loss,
         Fault::Delay,
         Fault::Partition,
@@ -53,6 +55,7 @@ impl Fault {
         Fault::Power,
         Fault::Cut,
         Fault::Full,
+        Fault::Rot,
     ];
 
     /// As the command line names it.
@@ -71,6 +74,7 @@ impl Fault {
             Fault::Power => "power",
             Fault::Cut => "cut",
             Fault::Full => "full",
+            Fault::Rot => "rot",
         }
     }
 }
@@ -107,6 +111,8 @@ pub(crate) struct Rates {
     /// Of changes of length that come to a cache manager which fetches from the file: one fetch fails, and the
     /// others take long.
     pub(crate) fetch: u64,
+    /// Of sums: the device changes a byte of the subfile then.
+    pub(crate) rot: u64,
     /// Bytes that the device of each server has; 0: enough.
     pub(crate) device: u64,
     /// Bytes that each server may use of it; 0: all.
@@ -209,6 +215,7 @@ pub(super) fn faults(
             Fault::Cut => {
                 (rates.cut, rates.fetch) = (dice.magnitude(4, 64), dice.magnitude(1, 4));
             }
+            Fault::Rot => rates.rot = dice.magnitude(1, 16),
             Fault::Full => {
                 let bytes = dice.magnitude(128, 4096);
                 (rates.device, rates.capacity) = *dice.pick(&[(bytes, 0), (0, bytes)]);

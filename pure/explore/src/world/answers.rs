@@ -156,6 +156,7 @@ impl World {
                 self.marks.count(Mark::CacheCrashed) > 0
                     || self.plan.durability == Durability::Device && self.shadow.any_crashed()
             }
+            Code::IO if self.marks.count(Mark::DamageFound) > 0 => true,
             _ if device && self.plan.rates.disk + self.plan.rates.cut > 0 => true,
             Code::QUOTA => {
                 let is_quota = matches!(self.plan.limit(), Some(Limit::Quota(_)));

@@ -4,6 +4,7 @@
 //! synced perhaps not even its name; a sync that fails drops what it was to write, so that no later one brings it.
 
 use super::space::Space;
+use super::sums::Sums;
 use super::{Happening, Node, World};
 use crate::dice::Dice;
 use crate::marks::Mark;
@@ -29,6 +30,8 @@ pub(super) struct Disk {
     dirty: BTreeMap<Subfile, BTreeSet<usize>>,
     /// What of it is taken.
     pub(super) space: Space,
+    /// What it has to tell what was written from what was not.
+    pub(super) sums: Sums,
     /// A sync has failed, and the server has not begun a new life since.
     pub(super) has_failed: bool,
 }
@@ -36,7 +39,7 @@ pub(super) struct Disk {
 /// What a sync that is under way writes: sectors as they were when it began, and how long the subfile was.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Syncing {
-    sectors: BTreeMap<usize, Vec<u8>>,
+    pub(super) sectors: BTreeMap<usize, Vec<u8>>,
     bytes: usize,
 }
 
@@ -49,6 +52,8 @@ pub(super) enum Work {
     Sync { subfile: Subfile, syncing: Syncing },
     Discard { inode: Inode },
     Room { subfile: Subfile, extents: Vec<Extent> },
+    Strike { subfile: Subfile, extents: Vec<Extent>, is_whole: bool },
+    Sum { subfile: Subfile, pages: Extent, syncing: Syncing },
 }
 
 /// Bytes under way.
@@ -121,11 +126,16 @@ impl World {
                 return self.fail(what);
             }
         }
-        if let Work::Sync { subfile, syncing } = &mut work {
-            *syncing = self.servers[at as usize].disk.begin_sync(*subfile);
+        let is_for_device = self.plan.durability == Durability::Device;
+        match &mut work {
+            Work::Sum { .. } if !is_for_device => {}
+            Work::Sync { subfile, syncing } | Work::Sum { subfile, syncing, .. } => {
+                *syncing = self.servers[at as usize].begin_sync(*subfile);
+            }
+            _ => {}
         }
         let times = match &work {
-            Work::Sync { .. } => self.plan.slow_syncs,
+            Work::Sync { .. } | Work::Sum { .. } => self.plan.slow_syncs,
             Work::Transfer(it) if !it.writes && self.trouble(self.plan.rates.fetch) => SLOW_READ,
             _ => 1,
         };
@@ -180,7 +190,7 @@ impl World {
                 return self.later(delay, Happening::Works { server: at, life, operation });
             }
         }
-        if matches!(work, Work::Sync { .. }) && fails {
+        if matches!(work, Work::Sync { .. } | Work::Sum { .. }) && fails {
             self.meet(Mark::SyncFailed);
             self.servers[at as usize].disk.has_failed = true;
         }
@@ -235,7 +245,10 @@ impl World {
         let rates = self.plan.rates;
         let (disturbs, special) = match work {
             Work::Discard { .. } => (false, 0),
-            Work::Sync { .. } => (self.plan.durability == Durability::Device, rates.sync),
+            Work::Sync { .. } | Work::Sum { .. } => {
+                (self.plan.durability == Durability::Device, rates.sync)
+            }
+            Work::Strike { .. } => (false, 0),
             Work::Resize { .. } => (true, rates.cut),
             Work::Transfer(transfer) if transfer.is_spoiled => return true,
             Work::Transfer(_) | Work::Measure { .. } | Work::Room { .. } => (true, 0),
@@ -258,17 +271,51 @@ impl World {
                     return Ok(Outcome::Nothing);
                 }
                 let buffer = self.fresh();
+                let (subfile, disk) = (transfer.subfile, &self.servers[at as usize].disk);
+                let outcome = disk.look_at_sums(subfile, &transfer.places, buffer);
+                if let Outcome::Damaged { from, to } = outcome {
+                    self.damage_found(at, subfile, (from, to));
+                    return Ok(outcome);
+                }
                 let bytes = std::mem::take(&mut transfer.bytes);
                 self.servers[at as usize].buffers.insert(buffer, bytes);
-                Ok(Outcome::Bytes(Buffer(buffer)))
+                Ok(outcome)
+            }
+            Work::Strike { subfile, extents, is_whole } => {
+                if let Some(outcome) = disk.check_kept(*subfile, extents, *is_whole) {
+                    if let Outcome::Damaged { from, to } = outcome {
+                        self.damage_found(at, *subfile, (from, to));
+                    }
+                    return Ok(outcome);
+                }
+                if disk.strike(*subfile, extents) {
+                    disk.sync_sums(*subfile);
+                }
+                Ok(Outcome::Nothing)
+            }
+            Work::Sum { subfile, pages, syncing } => {
+                if self.plan.durability == Durability::Device {
+                    disk.end_sync(*subfile, std::mem::take(syncing));
+                }
+                disk.sum(*subfile, *pages);
+                self.meet(Mark::PagesSummed);
+                if self.trouble(self.plan.rates.rot) {
+                    let World { servers, dice, .. } = self;
+                    if servers[at as usize].disk.rot(*subfile, dice) {
+                        self.meet(Mark::Rotten);
+                    }
+                }
+                Ok(Outcome::Nothing)
             }
             Work::Measure { subfile } => {
                 let bytes = disk.subfiles.get(subfile).map_or(0, Vec::len);
                 Ok(Outcome::Length(bytes as u64))
             }
             Work::Resize { subfile, bytes, extends } => {
-                let (entry, bytes) = (disk.subfiles.entry(*subfile).or_default(), *bytes as usize);
+                let bytes = *bytes as usize;
+                disk.rot_is_cut(*subfile, bytes);
                 disk.space.cut(*subfile, bytes);
+                let entry = disk.subfiles.entry(*subfile).or_default();
                 if bytes < entry.len() || *extends {
                     let (before, after) = (entry.len(), bytes.min(1 << 20));
                     entry.resize(after, 0);
@@ -292,8 +339,18 @@ impl World {
                 disk.synced.retain(|subfile, _| subfile.inode != *inode);
                 disk.dirty.retain(|subfile, _| subfile.inode != *inode);
                 disk.space.discard(*inode);
+                disk.discard_sums(*inode);
                 Ok(Outcome::Nothing)
             }
+        }
+    }
+
+    /// A page did not have its sum: then the device must have changed it.
+    fn damage_found(&mut self, at: u32, subfile: Subfile, (from, to): (u64, u64)) {
+        self.meet(Mark::DamageFound);
+        if !self.servers[at as usize].disk.is_rotten(subfile, from, to) {
+            let text = format!("server {at} takes bytes {from} to {to} of {subfile:?} for damaged");
+            self.fail(text);
         }
     }
 
@@ -335,8 +392,18 @@ impl World {
                     // Nobody hears of it.
                     let _ = self.finish(at, &mut work);
                 }
+                Work::Strike { subfile, extents, .. } if happens => {
+                    let is_synced = self.dice.one_in(2);
+                    let disk = &mut self.servers[at as usize].disk;
+                    if disk.check_kept(*subfile, extents, false).is_none() {
+                        disk.strike(*subfile, extents);
+                        if is_synced {
+                            disk.sync_sums(*subfile);
+                        }
+                    }
+                }
                 // The kernel goes on with it.
-                Work::Sync { subfile, syncing } => {
+                Work::Sync { subfile, syncing } | Work::Sum { subfile, syncing, .. } => {
                     let sectors = syncing.sectors.keys();
                     let disk = &mut self.servers[at as usize].disk;
                     disk.dirty.entry(*subfile).or_default().extend(sectors);
@@ -354,8 +421,26 @@ impl Disk {
         self.dirty.entry(subfile).or_default().extend(sectors);
     }
 
-    fn begin_sync(&mut self, subfile: Subfile) -> Syncing {
-        let dirty = self.dirty.remove(&subfile).unwrap_or_default();
+    /// Whether the disk may not have a sector as the kernel has it.
+    pub(super) fn is_dirty(&self, subfile: Subfile, sector: usize) -> bool {
+        self.dirty.get(&subfile).is_some_and(|dirty| dirty.contains(&sector))
+    }
+
+    /// Changes a byte at rest. Gives what it was.
+    pub(super) fn put_byte(&mut self, subfile: Subfile, at: usize, to: impl Fn(u8) -> u8) -> u8 {
+        let mut was = 0;
+        for copy in [&mut self.synced, &mut self.subfiles] {
+            if let Some(byte) = copy.get_mut(&subfile).and_then(|bytes| bytes.get_mut(at)) {
+                was = std::mem::replace(byte, to(*byte));
+            }
+        }
+        was
+    }
+
+    /// Begins to sync a subfile; of what others sync meanwhile it waits for these sectors, too.
+    pub(super) fn begin_sync(&mut self, subfile: Subfile, others: BTreeSet<usize>) -> Syncing {
+        let mut dirty = self.dirty.remove(&subfile).unwrap_or_default();
+        dirty.extend(others);
         let bytes = self.subfiles.get(&subfile).map_or(&[][..], Vec::as_slice);
         let sector = |at: usize| sector_of(bytes, at).to_vec();
         Syncing {
@@ -406,9 +491,13 @@ impl Disk {
             self.subfiles.insert(subfile, left);
         }
         self.has_failed = false;
+        self.sums.cut(dice);
         for subfile in before.keys() {
-            self.space.cut(*subfile, self.subfiles.get(subfile).map_or(0, Vec::len));
+            let bytes = self.subfiles.get(subfile).map_or(0, Vec::len);
+            self.space.cut(*subfile, bytes);
+            self.rot_is_cut(*subfile, bytes);
         }
+        self.heal_untold();
         self.subfiles != before
     }
 
@@ -442,6 +531,7 @@ impl Disk {
         }
         for (from, to) in soiled {
             self.soil(transfer.subfile, from, to);
+            self.overwritten(transfer.subfile, to - 1);
         }
         Ok(())
     }

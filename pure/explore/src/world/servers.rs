@@ -4,7 +4,9 @@ use super::network::Heard;
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
-use iolab_pfs::io_server::{Action, Event, IoServer, Operation, ServingSettings, Settings};
+use iolab_pfs::io_server::{
+    Action, Event, IoServer, Operation, ServingSettings, Settings, Subfile,
+};
 use iolab_pfs::recording::Recorded;
 use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
 use iolab_policy::Machine;
@@ -38,13 +40,16 @@ impl Server {
         let settings = Settings {
             serving: ServingSettings { view_bytes_max: plan.view_bytes_max, ..usual },
             limit: plan.limit(),
+            summing: plan.summing,
         };
+        let mut disk = Disk::default();
+        disk.sums.page_bytes = plan.summing.map_or(0, |summing| summing.page_bytes);
         Server {
             machine: Recorded::of(IoServer::new(settings), None),
             settings,
             up: false,
             life: 0,
-            disk: Disk::default(),
+            disk,
             buffers: BTreeMap::new(),
             brought: BTreeMap::new(),
             works: BTreeMap::new(),
@@ -61,6 +66,7 @@ impl Server {
         self.machine = Recorded::of(IoServer::new(self.settings), origin);
         self.up = true;
         self.life += 1;
+        self.disk.sums.begin_life();
         self.buffers.clear();
         self.brought.clear();
         self.works.clear();
@@ -68,6 +74,18 @@ impl Server {
         self.answered.clear();
         self.written.clear();
         self.sessions.clear();
+    }
+
+    /// Begins to sync a subfile.
+    pub(super) fn begin_sync(&mut self, subfile: Subfile) -> Syncing {
+        let under_way = self.works.values().filter_map(|work| match work {
+            Work::Sync { subfile: of, syncing } | Work::Sum { subfile: of, syncing, .. } => {
+                (*of == subfile).then(|| syncing.sectors.keys().copied())
+            }
+            _ => None,
+        });
+        let others = under_way.flatten().collect();
+        self.disk.begin_sync(subfile, others)
     }
 
     /// What it has granted to cache managers.
@@ -177,6 +195,13 @@ impl World {
             }
             Action::Room { operation, subfile, extents } => {
                 self.begin_work(at, operation, Work::Room { subfile, extents });
+            }
+            Action::Strike { operation, subfile, extents, is_whole } => {
+                self.begin_work(at, operation, Work::Strike { subfile, extents, is_whole });
+            }
+            Action::Sum { operation, subfile, pages } => {
+                let syncing = Syncing::default();
+                self.begin_work(at, operation, Work::Sum { subfile, pages, syncing });
             }
             Action::Discard { operation, inode } => {
                 self.begin_work(at, operation, Work::Discard { inode });

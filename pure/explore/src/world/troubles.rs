@@ -157,6 +157,7 @@ impl World {
         if self.manager.has_failed {
             self.crash_metadata(self.now.0 + 1_000_000);
         }
+        self.servers.iter_mut().for_each(|server| server.disk.heal());
         self.calm_since = Some(self.now);
         self.cut.clear();
         let waits = std::mem::take(&mut self.queue);

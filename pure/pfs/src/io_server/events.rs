@@ -50,6 +50,22 @@ pub enum Outcome {
     Nothing,
     /// These bytes were read: those of the portion.
     Bytes(Buffer),
+    /// The same; some of the pages from a byte of the subfile to another have no sum.
+    Unsummed {
+        /// The bytes of the portion.
+        buffer: Buffer,
+        /// First byte of the first page without a sum.
+        from: u64,
+        /// The byte behind the last one.
+        to: u64,
+    },
+    /// A page does not have its sum: what lies there is not what was written. Nothing was done.
+    Damaged {
+        /// First byte of the subfile that is meant.
+        from: u64,
+        /// The byte behind the last one.
+        to: u64,
+    },
     /// A subfile is so long.
     Length(u64),
     /// How much space there is.
@@ -93,7 +109,8 @@ pub enum Action {
         /// What it did.
         why: &'static str,
     },
-    /// Bytes between a buffer and a subfile. Answered by [`Event::Done`].
+    /// Bytes between a buffer and a subfile; what is read is held against the sums that its pages have. Answered by
+    /// [`Event::Done`].
     Transfer {
         /// As which.
         operation: Operation,
@@ -130,6 +147,28 @@ pub enum Action {
         operation: Operation,
         /// Which.
         subfile: Subfile,
+    },
+    /// The sums of the pages that these extents touch are to be struck out, as durably as the class says; of
+    /// pages that keep some of their bytes, once they were held against their sums. Answered by [`Event::Done`].
+    Strike {
+        /// As which.
+        operation: Operation,
+        /// Which.
+        subfile: Subfile,
+        /// What is about to be changed: ascending, apart from each other.
+        extents: Vec<Extent>,
+        /// Whether all bytes of these are.
+        is_whole: bool,
+    },
+    /// Pages of a subfile that have no sum get one, once they are as durable as the class says. Nobody changes
+    /// them meanwhile. Answered by [`Event::Done`].
+    Sum {
+        /// As which.
+        operation: Operation,
+        /// Which.
+        subfile: Subfile,
+        /// Whole pages; the subfile may end before.
+        pages: Extent,
     },
     /// How much space there is, and how much of some extents of a subfile has none yet. Answered by
     /// [`Event::Done`].

@@ -7,7 +7,7 @@
 
 use super::{Action, IoServer, Limit, Operation, Outcome, Subfile, Work};
 use crate::plant::{Plant, is_planted};
-use crate::{Code, Message, Portion, SessionId};
+use crate::{Code, Message, SessionId};
 use iolab_vocab::Extent;
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ impl IoServer {
     /// A session ends, and with it what it was granted, but for what is being written of it.
     pub(super) fn end_grant(&mut self, id: SessionId) {
         let writes = self.serving.jobs_of(id).filter_map(|(operation, work)| match work {
-            Work::Write { portion, .. } => Some((operation, extents_of(portion))),
+            Work::Write { portion, .. } => Some((operation, portion.extents())),
             _ => None,
         });
         self.room.end(id, writes);
@@ -151,7 +151,7 @@ impl IoServer {
         match self.serving.job(operation) {
             Some(Work::Write { subfile, portion, asks_room, .. }) if is_limited => {
                 *asks_room = true;
-                let (subfile, extents) = (*subfile, extents_of(portion));
+                let (subfile, extents) = (*subfile, portion.extents());
                 out.push(Action::Room { operation, subfile, extents });
                 true
             }
@@ -192,7 +192,7 @@ impl IoServer {
                     return self.refuse(operation, why, out);
                 }
                 self.room.passed.insert(operation, found.missing);
-                self.transfer(operation, out);
+                self.change(operation, out);
             }
             _ => {}
         }
@@ -200,24 +200,21 @@ impl IoServer {
 
     /// A job that needs room is over without it.
     fn refuse(&mut self, operation: Operation, (code, why): (Code, &str), out: &mut Vec<Action>) {
+        self.refuse_with(operation, Message::failed(code, why), out);
+    }
+
+    /// A change is over before it has begun, with this answer.
+    pub(super) fn refuse_with(
+        &mut self,
+        operation: Operation,
+        message: Message,
+        out: &mut Vec<Action>,
+    ) {
         if let Some(&mut Work::Write { buffer, .. }) = self.serving.job(operation) {
             out.push(Action::Release { buffer });
         }
-        self.end(operation, Message::failed(code, why), None, out);
+        self.end(operation, message, None, out);
     }
-}
-
-/// What a portion touches of each stripe of its subfile, from first byte to last, ascending.
-fn extents_of(portion: &Portion) -> Vec<Extent> {
-    let mut extents: Vec<Extent> = Vec::new();
-    for piece in portion.pieces() {
-        let span = piece.span(&portion.view);
-        match extents.last_mut() {
-            Some(last) if last.end() == span.offset => last.length += span.length,
-            _ => extents.push(span),
-        }
-    }
-    extents
 }
 
 /// What a cache manager wants kept, for a block of a subfile or for none.

@@ -117,7 +117,8 @@ structures! {
     Division { layout, placed }
     serving::Subfile { inode, index }
     serving::Settings { session_timeout, view_bytes_max, requests_max }
-    io_server::Settings { serving, limit }
+    io_server::Settings { serving, limit, summing }
+    io_server::Summing { page_bytes, settle }
     Extent { offset, length }
     client::Settings {
         servers, caches, placement, write_policy, transfer_bytes, depth, schedule, failure_timeout,
@@ -227,6 +228,8 @@ choices! {
         2 = Bytes(buffer),
         3 = Length(bytes),
         4 = Room { free, used, missing, unit },
+        5 = Unsummed { buffer, from, to },
+        6 = Damaged { from, to },
     }
     io_server::Event {
         1 = PeerUp { peer, session },
@@ -247,6 +250,8 @@ choices! {
         9 = Release { buffer },
         10 = WakeAt(time),
         11 = Room { operation, subfile, extents },
+        12 = Strike { operation, subfile, extents, is_whole },
+        13 = Sum { operation, subfile, pages },
     }
     cache_manager::Event {
         1 = PeerUp { peer, session },

@@ -218,6 +218,9 @@ impl Together {
                 self.posts.push_back(done(operation, nothing));
             }
             Sync { operation, .. } => self.posts.push_back(done(operation, nothing)),
+            Strike { operation, .. } | Sum { operation, .. } => {
+                panic!("nobody keeps sums here, but {operation:?}")
+            }
             Room { operation, .. } => panic!("nobody asks for room here, but {operation:?}"),
             Discard { operation, inode } => {
                 self.disks[at].retain(|subfile, _| subfile.inode != inode);

@@ -181,6 +181,10 @@ impl Server {
                 let room = Outcome::Room { free: u64::MAX, used: 0, missing: 0, unit: 1 };
                 self.thread.add(world, 0.0, Job::Done(operation, room));
             }
+            // Nor does it change what was written.
+            Action::Strike { operation, .. } | Action::Sum { operation, .. } => {
+                self.thread.add(world, 0.0, Job::Done(operation, Outcome::Nothing));
+            }
             Action::Sync { operation, subfile } => self.sync(world, operation, subfile),
             Action::Discard { operation, inode } => {
                 self.store.discard(inode);

@@ -163,8 +163,10 @@ fn flaws(it: &Rescued) -> Vec<String> {
     let missing = it.missing.iter().map(|server| format!("without what was on server {server}"));
     let unreadable =
         (it.unreadable > 0).then(|| format!("{} bytes could not be read", it.unreadable));
+    let changed =
+        (it.changed > 0).then(|| format!("the device has changed {} pages of it", it.changed));
     let unnamed = (!it.is_named).then(|| "a subfile whose file has no name any more".to_owned());
-    missing.chain(unreadable).chain(unnamed).collect()
+    missing.chain(unreadable).chain(changed).chain(unnamed).collect()
 }
 
 fn say_rescued_json(all: &[Rescued]) {
@@ -175,6 +177,7 @@ fn say_rescued_json(all: &[Rescued]) {
             "whole": it.is_whole(),
             "missing_servers": it.missing,
             "unreadable_bytes": it.unreadable,
+            "changed_pages": it.changed,
             "named": it.is_named,
         })
     });

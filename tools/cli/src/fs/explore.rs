@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Faults that do not happen: loss, delay, partition, crash, crash-metadata, pause, death, disk, mangle,
-    /// cache, power, cut, full.
+    /// cache, power, cut, full, rot.
     #[arg(long, value_name = "FAULT,...", value_delimiter = ',')]
     without: Vec<Fault>,
     /// Programs that do nothing.

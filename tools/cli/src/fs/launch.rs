@@ -53,6 +53,10 @@ pub(super) struct Shape {
     /// it outlives a power cut; `none`, nothing. [default: `process`, or what the directory has]
     #[arg(long, value_name = "CLASS")]
     pub(super) durability: Option<String>,
+    /// Keep a sum of each page that was written, so that what a device has changed is told as an error by whoever reads
+    /// it: `on` or `off`. [default: `on` for a new directory of class `device`, or what the directory has]
+    #[arg(long, value_name = "ON", value_parser = is_on)]
+    sums: Option<bool>,
     /// What its servers may use of their devices together, in equal shares; 0 for all. [default: all, or what the
     /// directory has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -71,6 +75,15 @@ pub(super) struct Shape {
     events: Option<PathBuf>,
 }
 
+/// `on` or `off`.
+fn is_on(word: &str) -> Result<bool, String> {
+    match word {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("it is `on` or `off`".to_owned()),
+    }
+}
+
 impl Shape {
     pub(super) fn wish(&self) -> Wish {
         Wish {
@@ -83,6 +96,7 @@ impl Shape {
             layout: self.layout.clone(),
             schedule: self.schedule.clone(),
             durability: self.durability.clone(),
+            sums: self.sums,
             capacity: self.capacity,
             quota: self.quota,
             window_memory: self.window_memory,
@@ -174,7 +188,8 @@ pub(super) fn durability(description: &Description) -> String {
         }
         (Durability::None, _) => "a sync is over at once, and nothing is promised",
     };
-    format!("{}: {what}", description.durability)
+    let sums = if description.sums { "; what devices change is told" } else { "" };
+    format!("{}: {what}{sums}", description.durability)
 }
 
 /// Room on the device of a directory, and what the servers may use of it; `used` is asked where that is limited.

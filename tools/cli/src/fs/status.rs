@@ -59,6 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "layout": description.layout.to_string(),
             "schedule": description.schedule.name,
             "durability": description.durability.name(),
+            "sums": description.sums,
             "limit_bytes": description.capacity,
             "quota_bytes": description.quota,
             "used_bytes": used_bytes(&held),
