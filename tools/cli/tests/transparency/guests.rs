@@ -173,6 +173,34 @@ END
     check_at_home("views", refused);
 }
 
+/// A library that has functions of libc's names and does their work by number, as tcmalloc's `mmap` does; `swipl`
+/// is linked with that.
+const BY_NUMBER: &str = r#"cat > own.c <<'END'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
+    return (void *)syscall(SYS_mmap, at, length, protection, flags, fd, offset);
+}
+int munmap(void *at, size_t length) { return syscall(SYS_munmap, at, length); }
+ssize_t readv(int fd, const void *vector, int count) { return syscall(SYS_readv, fd, vector, count); }
+int renameat2(int at, const char *from, int there, const char *to, unsigned flags) {
+    return syscall(SYS_renameat2, at, from, there, to, flags);
+}
+int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
+END
+        cc -shared -fPIC -w -o own.so own.c && rm own.c
+        export LD_PRELOAD="$LD_PRELOAD:$PWD/own.so"
+"#;
+
+#[test]
+fn a_library_that_does_its_functions_work_by_number_is_not_called_by_it_again() {
+    for guest in ["views", "one_file_many_ways"] {
+        check_at_home(guest, &format!("{BY_NUMBER}\"$GUEST\""));
+    }
+}
+
 /// A library whose initialiser starts a thread, and both write, as OpenBLAS and others do; a program that needs it.
 const EARLY: &str = r#"cat > early.c <<'END'
 #include <pthread.h>
