@@ -201,6 +201,42 @@ fn a_library_that_does_its_functions_work_by_number_is_not_called_by_it_again() 
     }
 }
 
+/// A library that stands before iolab's, as fakeroot's does, and says when it is called; a program that leaves its
+/// calls to libc, which calls nobody.
+const FIRST: &str = r#"cat > first.c <<'END'
+#define _GNU_SOURCE
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void say(void) { syscall(SYS_write, 2, "libc calls it\n", 14); }
+ssize_t write(int fd, const void *from, size_t length) {
+    say();
+    return syscall(SYS_write, fd, from, length);
+}
+int fstat64(int fd, struct stat64 *status) {
+    say();
+    return syscall(SYS_fstat, fd, status);
+}
+END
+cat > guest.c <<'END'
+#include <stdio.h>
+int main(void) {
+    char line[20];
+    FILE *file = fopen("data", "w+");
+    for (int i = 0; i < 2000; i++) fprintf(file, "%d\n", i);
+    rewind(file);
+    fgets(line, sizeof line, file);
+    return fclose(file);
+}
+END
+        cc -shared -fPIC -w -o first.so first.c && cc -w -o guest guest.c && rm first.c guest.c
+        LD_PRELOAD="$PWD/first.so:$LD_PRELOAD" ./guest"#;
+
+#[test]
+fn libcs_own_calls_reach_no_library_that_stands_before() {
+    check_at_home("views", FIRST);
+}
+
 /// A library whose initialiser starts a thread, and both write, as OpenBLAS and others do; a program that needs it.
 const EARLY: &str = r#"cat > early.c <<'END'
 #include <pthread.h>
