@@ -6,12 +6,21 @@
 
 use crate::next::Next;
 use crate::processor::calls;
-use crate::{errno, system};
+use crate::{errno, system, thread};
 use iolab_trace::Function;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The value of an argument the function does not have: -1 where a record shows it.
 pub(crate) const ABSENT: usize = usize::MAX;
+
+/// By which way a call came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// By the name of its function: it goes on to the next library that has one.
+    Symbol,
+    /// By number, through libc's `syscall`: it goes on to the kernel, whoever else has the function.
+    Number,
+}
 
 /// How a function of libc reports its result.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +43,7 @@ macro_rules! call {
         pub(crate) struct Call {
             pub(crate) function: Function,
             pub(crate) returns: Returns,
+            pub(crate) origin: Origin,
             pub(crate) next: &'static Next,
             /// The arguments in the order of the C function, padded with zeros.
             pub(crate) raw: [usize; 6],
@@ -45,7 +55,8 @@ macro_rules! call {
             pub(crate) const fn new(
                 function: Function, returns: Returns, next: &'static Next, raw: [usize; 6],
             ) -> Call {
-                Call { function, returns, next, raw, $($argument: ABSENT,)* }
+                let origin = Origin::Symbol;
+                Call { function, returns, origin, next, raw, $($argument: ABSENT,)* }
             }
         }
     };
@@ -136,11 +147,17 @@ impl Call {
         self.actions != ABSENT && self.actions != 0
     }
 
+    /// Whether it goes on to a library that is not libc.
+    #[inline(always)]
+    fn goes_to_another_library(&self) -> bool {
+        self.next.is_foreign() && self.origin == Origin::Symbol
+    }
+
     /// Number and arguments of the system call that does this call, if one does all of it.
     #[inline(always)]
     pub(crate) fn system_call(&self) -> Option<(i64, [usize; 6])> {
         let number = system_call(self.function)?;
-        if self.next.is_foreign() {
+        if self.goes_to_another_library() {
             return None;
         }
         if self.version != ABSENT {
@@ -252,7 +269,16 @@ impl Call {
             return -(libc::EINVAL as isize);
         }
         // SAFETY: the guest's arguments, unchanged.
-        let value = unsafe { self.next.call(self.raw) };
+        let value = unsafe {
+            match self.origin {
+                Origin::Number => self.next.call_libc(self.raw),
+                Origin::Symbol if self.next.is_foreign() => {
+                    let number = system_call(self.function);
+                    thread::below(number, self.raw[0], || self.next.call(self.raw))
+                }
+                Origin::Symbol => self.next.call(self.raw),
+            }
+        };
         let failed = match self.returns {
             Returns::Error => return -(value as i32 as isize),
             Returns::Long => value == usize::MAX,

@@ -14,6 +14,8 @@ pub(crate) struct Next {
     address: AtomicUsize,
     /// Another preloaded library wraps the function: calls go on to it.
     foreign: AtomicBool,
+    /// Libc's function behind that library's; 0 when there is none.
+    libc: AtomicUsize,
     /// Libc's function leads back to the hook: calls must not go on to it.
     patched: AtomicBool,
 }
@@ -36,6 +38,7 @@ impl Next {
             name: Name::new(name),
             address: AtomicUsize::new(0),
             foreign: AtomicBool::new(false),
+            libc: AtomicUsize::new(0),
             patched: AtomicBool::new(false),
         }
     }
@@ -58,9 +61,10 @@ impl Next {
         }
     }
 
-    /// Says whether the function is another library's than libc's.
-    pub(crate) fn set_foreign(&self, foreign: bool) {
-        self.foreign.store(foreign, Ordering::Relaxed);
+    /// Says that the function is another library's, and where libc's is (0: there is none).
+    pub(crate) fn set_foreign(&self, libc: usize) {
+        self.libc.store(libc, Ordering::Relaxed);
+        self.foreign.store(true, Ordering::Relaxed);
     }
 
     #[inline(always)]
@@ -91,7 +95,24 @@ impl Next {
     /// The arguments must be what the function demands.
     #[inline(always)]
     pub(crate) unsafe fn call(&self, a: [usize; 6]) -> usize {
-        let address = self.address();
+        // SAFETY: the caller's promise.
+        unsafe { Next::call_at(self.address(), a) }
+    }
+
+    /// As [`Next::call`], of libc's function.
+    ///
+    /// # Safety
+    /// As [`Next::call`].
+    #[inline(always)]
+    pub(crate) unsafe fn call_libc(&self, a: [usize; 6]) -> usize {
+        let foreign = self.is_foreign();
+        let address = if foreign { self.libc.load(Ordering::Relaxed) } else { self.address() };
+        // SAFETY: the caller's promise.
+        unsafe { Next::call_at(address, a) }
+    }
+
+    #[inline(always)]
+    unsafe fn call_at(address: usize, a: [usize; 6]) -> usize {
         if address == 0 {
             crate::errno::set(libc::ENOSYS);
             return usize::MAX;

@@ -85,7 +85,10 @@ fn entries() -> [Entry; ENTRIES] {
 /// are. Also notes which functions of the table are another library's.
 pub(crate) fn all() -> bool {
     let libc = Libc::loaded();
-    next::all().for_each(|next| next.set_foreign(!libc.holds(next.known())));
+    for next in next::all().filter(|next| !libc.holds(next.known())) {
+        let of_libc = libc.files().iter().find_map(|file| file.function(next.name()));
+        next.set_foreign(of_libc.map_or(0, |place| place.address));
+    }
     if !system::has_one_thread() {
         return false;
     }

@@ -26,11 +26,36 @@ pub(crate) struct Block {
     pub(crate) stage: [AtomicUsize; 8],
     /// Not 0 while a record that was written before is being added to.
     pub(crate) adding: AtomicU32,
+    /// Number of the system call, plus one, that another library's function stands for which the
+    /// thread is in; 0 for none.
+    below: AtomicU32,
+    /// The first argument of that function.
+    below_first: AtomicUsize,
     /// Addresses of the records that count calls, 0 for none; all in the chunk of the cursor.
     pub(crate) runs: [AtomicU64; 16],
 }
 
 const _: () = assert!(size_of::<Block>() <= 256);
+
+/// Has another library's function carry out a call, which that library may do by number.
+#[cold]
+pub(crate) fn below<T>(number: Option<i64>, first: usize, call: impl FnOnce() -> T) -> T {
+    let number = number.map_or(0, |it| it as u32 + 1);
+    let before = (
+        block().below_first.swap(first, Ordering::Relaxed),
+        block().below.swap(number, Ordering::Relaxed),
+    );
+    let answer = call();
+    block().below_first.store(before.0, Ordering::Relaxed);
+    block().below.store(before.1, Ordering::Relaxed);
+    answer
+}
+
+/// Whether this system call is how another library's function carries out a call of the thread's.
+pub(crate) fn is_below(number: i64, first: usize) -> bool {
+    block().below.load(Ordering::Relaxed) == number as u32 + 1
+        && block().below_first.load(Ordering::Relaxed) == first
+}
 
 impl Block {
     /// Ends all runs of the thread. The answer is whether their chunk may be handed on: not, when an

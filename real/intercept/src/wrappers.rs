@@ -74,7 +74,7 @@ macro_rules! wrappers {
                 // Arguments in registers: what is built for the rare case must not force the usual
                 // one to build it in memory.
                 // SAFETY: the guest's own arguments.
-                return unsafe { by_number::$symbol($($argument),*) };
+                return unsafe { by_name::$symbol($($argument),*) };
             }
             if const { hook::hot::is_hot(Function::$constant, ARGUMENTS.len()) } {
                 let [a, b, c, d, ..] = padded([$($argument),*]);
@@ -84,7 +84,7 @@ macro_rules! wrappers {
                 return match unsafe { hook::hot::perform::<FUNCTION>(next, mode, [a, b, c, d]) } {
                     Some(result) => call::answer(result),
                     // SAFETY: as above.
-                    None => unsafe { by_number::$symbol($($argument),*) },
+                    None => unsafe { by_name::$symbol($($argument),*) },
                 };
             }
             #[allow(unused_mut, reason = "functions without arguments change nothing")]
@@ -103,50 +103,63 @@ macro_rules! wrappers {
 
 iolab_trace::for_each_function!(wrappers);
 
-/// The same functions once more, for calls made by number and at moments that are not ordinary ones.
-/// Somebody who has put himself before an
-/// exported symbol (a library that watches memory overwrites `mmap`) takes `syscall` for the way
-/// behind himself, and would be called again without end.
-pub(crate) mod by_number {
-    use crate::call::{Call, Returns, keep, padded};
+macro_rules! copies {
+    ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
+       $arguments:tt -> $result:ident [$($symbol:ident)*]
+       $(also $other:tt [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
+        $(
+            copies! { group $constant $result $arguments $($symbol)* }
+            $(copies! { group $constant $result $other $($also)* })*
+        )*
+    };
+    (group $constant:ident $result:ident $arguments:tt) => {};
+    (group $constant:ident $result:ident $arguments:tt $symbol:ident $($more:ident)*) => {
+        copies! { one $constant $result $symbol $arguments }
+        copies! { group $constant $result $arguments $($more)* }
+    };
+    (one $constant:ident $result:ident $symbol:ident ($($argument:ident)*)) => {
+        /// # Safety
+        /// The arguments must be what the function or the system call demands.
+        #[cold]
+        #[inline(never)]
+        pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> usize {
+            const CLASS: Class = Function::$constant.class();
+            const LAYER: Layer = Function::$constant.layer();
+            let mut call = Call::new(
+                Function::$constant,
+                returns!($result),
+                &next::$symbol,
+                padded([$($argument),*]),
+            );
+            call.origin = ORIGIN;
+            $(keep!($argument call);)*
+            // SAFETY: the guest's own arguments.
+            unsafe { hook::enter(CLASS, LAYER, call) }
+        }
+    };
+}
+
+/// The same functions once more, for calls by name at moments that are not ordinary ones.
+mod by_name {
+    use crate::call::{Call, Origin, Returns, keep, padded};
     use crate::{hook, next};
     use iolab_trace::{Class, Function, Layer};
 
-    macro_rules! behind {
-        ($($constant:ident = $code:literal $name:literal $layer:ident $class:ident
-           $arguments:tt -> $result:ident [$($symbol:ident)*]
-           $(also $other:tt [$($also:ident)*])* $(by_hand [$($hand:ident)*])?;)*) => {
-            $(
-                behind! { group $constant $result $arguments $($symbol)* }
-                $(behind! { group $constant $result $other $($also)* })*
-            )*
-        };
-        (group $constant:ident $result:ident $arguments:tt) => {};
-        (group $constant:ident $result:ident $arguments:tt $symbol:ident $($more:ident)*) => {
-            behind! { one $constant $result $symbol $arguments }
-            behind! { group $constant $result $arguments $($more)* }
-        };
-        (one $constant:ident $result:ident $symbol:ident ($($argument:ident)*)) => {
-            /// # Safety
-            /// The arguments must be what the system call demands.
-            #[cold]
-            #[inline(never)]
-            pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> usize {
-                const CLASS: Class = Function::$constant.class();
-                const LAYER: Layer = Function::$constant.layer();
-                #[allow(unused_mut, reason = "functions without arguments change nothing")]
-                let mut call = Call::new(
-                    Function::$constant,
-                    returns!($result),
-                    &next::$symbol,
-                    padded([$($argument),*]),
-                );
-                $(keep!($argument call);)*
-                // SAFETY: the guest's own arguments.
-                unsafe { hook::enter(CLASS, LAYER, call) }
-            }
-        };
-    }
+    const ORIGIN: Origin = Origin::Symbol;
 
-    iolab_trace::for_each_function!(behind);
+    iolab_trace::for_each_function!(copies);
+}
+
+/// And for calls made by number. Somebody who has put himself before an exported symbol (a library that
+/// watches memory overwrites `mmap`) takes `syscall` for the way behind himself, and would be called
+/// again without end; so would be one whose function is the next one of that name.
+#[allow(dead_code, reason = "not every function is a system call")]
+pub(crate) mod by_number {
+    use crate::call::{Call, Origin, Returns, keep, padded};
+    use crate::{hook, next};
+    use iolab_trace::{Class, Function, Layer};
+
+    const ORIGIN: Origin = Origin::Number;
+
+    iolab_trace::for_each_function!(copies);
 }

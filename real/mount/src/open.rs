@@ -197,8 +197,9 @@ impl Hosted {
         if self.is_ending.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let seen: Vec<String> =
-            self.seen_names(&PathBuf::from(parent.place()?).join(name)).collect();
+        // A directory whose path is too long to be said has no members.
+        let Ok(place) = parent.place() else { return Ok(None) };
+        let seen: Vec<String> = self.seen_names(&PathBuf::from(place).join(name)).collect();
         let wanted = OFlags::from_bits_retain(flags as u32);
         if let Some(there) = members.find(&self.tree, parent, name)? {
             let is_refused = wanted.contains(OFlags::EXCL).then_some(Err(Errno::EXIST));

@@ -170,6 +170,21 @@ fn a_directory_that_was_there_keeps_its_files_real_and_that_is_said() {
 }
 
 #[test]
+fn files_are_made_at_once_where_paths_are_too_long_to_be_said() {
+    let Some(home) = home() else { return };
+    let script = "name=$(printf 'd%.0s' {1..200}); for i in {1..25}; do
+            mkdir $name && cd -P $name && echo $i > f && cat f || exit 1; done";
+    let output = run(home.path(), ",exclusive=yes", script);
+    assert!(output.status.success(), "{}", words(&output.stderr));
+    let numbers: Vec<String> = (1..=25).map(|number| format!("{number}\n")).collect();
+    assert_eq!(words(&output.stdout), numbers.concat());
+    let count = "find . -name f | wc -l";
+    let mut command = Command::new("bash");
+    let found = command.args(["-c", count]).current_dir(home.path()).output().unwrap();
+    assert_eq!(words(&found.stdout).trim(), "25");
+}
+
+#[test]
 fn a_container_is_listed_read_checked_and_unpacked_as_often_as_one_likes() {
     let Some(home) = home() else { return };
     let output = run(home.path(), ",unpack=never", &format!("{HUNDRED}; rm r/f1; mv r/f2 r/g2"));

@@ -1,5 +1,7 @@
 //! System calls made by number, through libc's `syscall`: those that have a function in the table go
-//! its way, by a jump to its wrapper with the arguments moved by one; the others pass.
+//! its way, by a jump to its wrapper with the arguments moved by one; the others pass. They go on to
+//! the kernel: a library that has put its own function before libc's (an allocator its `mmap`) does
+//! its work by them, and has been called for the same call already.
 //!
 //! Calls that only exist by number, and those that mean something to the library, are looked at
 //! here. It may be a `vfork` or a `clone` on the same stack, hence the jump.
@@ -9,7 +11,7 @@ use crate::call::{Call, Returns, kernel_takes_flags};
 use crate::moment::{Moment, moment};
 use crate::processor::calls;
 use crate::wrappers::by_number as functions;
-use crate::{next, stage, system};
+use crate::{next, stage, system, thread};
 use iolab_trace::Function;
 use iolab_trace::spool::Unseen;
 
@@ -135,7 +137,7 @@ pub(crate) unsafe extern "C" fn before_syscall(
     b: usize,
     c: usize,
 ) -> usize {
-    if moment() != Moment::Idle {
+    if moment() != Moment::Idle && !thread::is_below(number, first) {
         super::sandbox::before_system_call(number, first, b, c);
         if let Some(wrapper) = wrapper(number) {
             return wrapper | 1;

@@ -3,6 +3,7 @@
 
 pub(crate) use iolab_processor::thread_pointer;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::AtomicU32;
 
 /// The most bytes one read or write moves (`MAX_RW_COUNT`); larger requests are cut by the kernel.
 pub(crate) const TRANSFER_BYTES_MAX: usize = 0x7fff_f000;
@@ -157,21 +158,31 @@ pub(crate) fn yield_now() {
     unsafe { system_call!(SYS_sched_yield) };
 }
 
-pub(crate) fn sleep_ns(nanoseconds: u64) {
-    let time = libc::timespec {
+fn time_of(nanoseconds: u64) -> libc::timespec {
+    libc::timespec {
         tv_sec: (nanoseconds / 1_000_000_000) as i64,
         tv_nsec: (nanoseconds % 1_000_000_000) as i64,
-    };
-    // SAFETY: `time` lives through the call; the remainder is not asked for.
-    unsafe { system_call!(SYS_nanosleep, &raw const time, 0) };
+    }
+}
+
+/// Sleeps while a word is as expected, until [`wake_one`] or a signal comes or the time is over.
+pub(crate) fn sleep_while(word: &AtomicU32, expected: u32, nanoseconds: u64) {
+    let time = time_of(nanoseconds);
+    let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: word and `time` live through the call.
+    unsafe { system_call!(SYS_futex, word.as_ptr(), how, expected, &raw const time) };
+}
+
+/// Ends the sleep of one that sleeps on that word.
+pub(crate) fn wake_one(word: &AtomicU32) {
+    let how = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word lives through the call.
+    unsafe { system_call!(SYS_futex, word.as_ptr(), how, 1) };
 }
 
 /// Sleeps until the monotonic clock says so, whatever signals come meanwhile.
 pub(crate) fn sleep_until_ns(nanoseconds: u64) {
-    let time = libc::timespec {
-        tv_sec: (nanoseconds / 1_000_000_000) as i64,
-        tv_nsec: (nanoseconds % 1_000_000_000) as i64,
-    };
+    let time = time_of(nanoseconds);
     while monotonic_ns() < nanoseconds {
         // SAFETY: `time` lives through the call; nothing remains of an absolute time.
         unsafe {

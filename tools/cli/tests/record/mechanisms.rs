@@ -152,3 +152,45 @@ fn only_the_layers_asked_for_are_recorded() {
         assert!(others.is_empty(), "{layer}: {others:?}");
     }
 }
+
+/// A library whose `mmap` and `readv` are the system calls by number, as those of allocators are.
+const BY_NUMBER: &str = r#"cat > own.c <<'END'
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
+    return (void *)syscall(SYS_mmap, at, length, protection, flags, fd, offset);
+}
+ssize_t readv(int fd, const void *vector, int count) { return syscall(SYS_readv, fd, vector, count); }
+END
+cat > guest.c <<'END'
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+int main(void) {
+    char bytes[5];
+    struct iovec vector = {bytes, sizeof bytes};
+    int fd = open("data", O_RDONLY);
+    char *map = mmap(0, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    return readv(fd, &vector, 1) != 5 || map[0] != bytes[0];
+}
+END
+cc -shared -fPIC -w -o own.so own.c && cc -w -o guest guest.c && echo some data > data
+LD_PRELOAD="$LD_PRELOAD:$PWD/own.so" ./guest"#;
+
+#[test]
+fn a_call_that_another_library_does_by_number_is_one_call() {
+    need("cc", "gcc");
+    let home = tempfile::tempdir().unwrap();
+    let output = record(home.path(), &[], &["bash", "-c", BY_NUMBER]);
+    assert!(output.status.success(), "{output:?}");
+    let trace = trace(home.path());
+    let data = |event: &&iolab_trace::Event| {
+        let path = event.file.index().map(|at| trace.header.files[at].path.as_str());
+        path.is_some_and(|path| path.ends_with("/data"))
+    };
+    for name in ["mmap", "readv"] {
+        let calls = trace.events.iter().filter(data).filter(|it| it.function.name() == name);
+        assert_eq!(calls.count(), 1, "{name}");
+    }
+}

@@ -173,6 +173,70 @@ END
     check_at_home("views", refused);
 }
 
+/// A library that has functions of libc's names and does their work by number, as tcmalloc's `mmap` does; `swipl`
+/// is linked with that.
+const BY_NUMBER: &str = r#"cat > own.c <<'END'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
+    return (void *)syscall(SYS_mmap, at, length, protection, flags, fd, offset);
+}
+int munmap(void *at, size_t length) { return syscall(SYS_munmap, at, length); }
+ssize_t readv(int fd, const void *vector, int count) { return syscall(SYS_readv, fd, vector, count); }
+int renameat2(int at, const char *from, int there, const char *to, unsigned flags) {
+    return syscall(SYS_renameat2, at, from, there, to, flags);
+}
+int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
+END
+        cc -shared -fPIC -w -o own.so own.c && rm own.c
+        export LD_PRELOAD="$LD_PRELOAD:$PWD/own.so"
+"#;
+
+#[test]
+fn a_library_that_does_its_functions_work_by_number_is_not_called_by_it_again() {
+    for guest in ["views", "one_file_many_ways"] {
+        check_at_home(guest, &format!("{BY_NUMBER}\"$GUEST\""));
+    }
+}
+
+/// A library that stands before iolab's, as fakeroot's does, and says when it is called; a program that leaves its
+/// calls to libc, which calls nobody.
+const FIRST: &str = r#"cat > first.c <<'END'
+#define _GNU_SOURCE
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void say(void) { syscall(SYS_write, 2, "libc calls it\n", 14); }
+ssize_t write(int fd, const void *from, size_t length) {
+    say();
+    return syscall(SYS_write, fd, from, length);
+}
+int fstat64(int fd, struct stat64 *status) {
+    say();
+    return syscall(SYS_fstat, fd, status);
+}
+END
+cat > guest.c <<'END'
+#include <stdio.h>
+int main(void) {
+    char line[20];
+    FILE *file = fopen("data", "w+");
+    for (int i = 0; i < 2000; i++) fprintf(file, "%d\n", i);
+    rewind(file);
+    fgets(line, sizeof line, file);
+    return fclose(file);
+}
+END
+        cc -shared -fPIC -w -o first.so first.c && cc -w -o guest guest.c && rm first.c guest.c
+        LD_PRELOAD="$PWD/first.so:$LD_PRELOAD" ./guest"#;
+
+#[test]
+fn libcs_own_calls_reach_no_library_that_stands_before() {
+    check_at_home("views", FIRST);
+}
+
 /// A library whose initialiser starts a thread, and both write, as OpenBLAS and others do; a program that needs it.
 const EARLY: &str = r#"cat > early.c <<'END'
 #include <pthread.h>
