@@ -1,4 +1,4 @@
-//! The `.iot` trace file: Parquet in, Parquet out.
+//! The `.iot` trace file: Parquet in, Parquet out; and the Parquet tables of Recorder, which are only read.
 //!
 //! A trace is an ordinary Parquet file that DuckDB, Polars and pandas open as it is; what makes it
 //! a trace is its columns and the header in its metadata, both described byte by byte in
@@ -15,6 +15,7 @@ mod columns;
 mod error;
 mod joined;
 mod reader;
+mod recorder_table;
 mod seal;
 mod writer;
 
@@ -22,6 +23,7 @@ pub use columns::GROUP_ROWS;
 pub use error::IotError;
 pub use joined::Joined;
 pub use reader::{Group, Reader};
+pub use recorder_table::{is_recorder_table, read_recorder_table};
 pub use writer::Writer;
 
 use iolab_trace::{Causes, Event, Trace};

@@ -17,7 +17,7 @@ pub mod counted {
 pub use darshan::{DarshanError, darshan, darshan_counted, is_darshan, old_darshan};
 pub use dftracer::{Dftracer, DftracerError, is_dftracer};
 pub use otf2::{Otf2, Otf2Error, is_otf2};
-pub use recorder::{Recorder, RecorderError, is_recorder};
+pub use recorder::{Recorder, RecorderError, Row as RecorderRow, is_recorder};
 pub use strace::{NO_DURATIONS, strace};
 
 use std::fmt;

@@ -18,7 +18,7 @@ pub enum Format {
     Dftracer,
     /// An archive of OTF2, by its anchor (`traces.otf2`) or its directory.
     Otf2,
-    /// The text that `recorder2text` makes of a trace of Recorder, of one rank or a directory of all.
+    /// What `recorder2text` or `recorder2parquet` makes of a trace of Recorder, of one rank or a directory of all.
     Recorder,
 }
 

@@ -115,3 +115,28 @@ fn texts_of_recorder_are_ranks_by_name_and_a_trace_without_them_is_told_how_to_m
     assert_eq!(ranks, [0, 9, 10]);
     assert_eq!(load(&texts.join("9.txt")).unwrap().events.len(), 10);
 }
+
+#[test]
+fn tables_of_recorder_are_read_where_there_is_no_text() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/recorder");
+    let table = sample.join("_parquet/0_0.parquet");
+    for path in [&sample, &sample.join("_parquet"), &table] {
+        assert_eq!(Format::of(path), Some(Format::Recorder), "{}", path.display());
+        assert_eq!(load(path).unwrap().events.len(), 19);
+    }
+    let place = tempfile::tempdir().unwrap();
+    let tables = place.path().join("_parquet");
+    fs::create_dir(&tables).unwrap();
+    for name in ["10_0.parquet", "9_0.parquet"] {
+        fs::copy(&table, tables.join(name)).unwrap();
+    }
+    assert_eq!(load(place.path()).unwrap().events.len(), 38);
+    let whole = fs::read(&table).unwrap();
+    fs::write(tables.join("9_0.parquet"), &whole[100..]).unwrap();
+    let refusal = load(place.path()).unwrap_err();
+    assert!(refusal.message.contains("9_0.parquet: this table of Recorder"), "{refusal}");
+    let texts = place.path().join("_text");
+    fs::create_dir(&texts).unwrap();
+    fs::write(texts.join("0.txt"), "0.1 0.2 pwrite 0 0 ( /data/a 0x1 8 4096 )\n").unwrap();
+    assert_eq!(load(place.path()).unwrap().events.len(), 1, "texts are finer");
+}

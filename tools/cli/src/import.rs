@@ -17,7 +17,7 @@ use std::process::ExitCode;
 pub(crate) struct Arguments {
     /// What the other tool wrote.
     file: PathBuf,
-    /// Which tool; need not be said of a .proj file, a log of Darshan, a trace of DFTracer, an archive of OTF2 or a text of Recorder
+    /// Which tool; need not be said of a .proj file, a log of Darshan, a trace of DFTracer, an archive of OTF2, a text or table of Recorder
     #[arg(long)]
     from: Option<From>,
     /// What is made of it; a workload to simulate is reconstructed from the counters of a log of Darshan
@@ -48,7 +48,7 @@ enum From {
     Dftracer,
     /// An archive of OTF2, as Score-P writes it: its anchor (`traces.otf2`) or its directory.
     Otf2,
-    /// The text that `recorder2text` makes of a trace of Recorder, of one rank or a directory of all.
+    /// What `recorder2text` or `recorder2parquet` makes of a trace of Recorder, of one rank or a directory of all.
     Recorder,
 }
 

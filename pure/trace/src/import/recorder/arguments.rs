@@ -7,7 +7,7 @@ use crate::{Class, Function, Layer};
 pub(super) struct Arguments<'a> {
     function: Function,
     named: Vec<(&'static str, String)>,
-    words: Vec<&'a str>,
+    words: &'a [&'a str],
 }
 
 /// What a call says.
@@ -47,8 +47,7 @@ const TYPES: [(&str, i64); 22] = [
 ];
 
 impl<'a> Arguments<'a> {
-    pub(super) fn of(function: Function, symbol: &str, text: &'a str) -> Arguments<'a> {
-        let words: Vec<&str> = text.split(' ').collect();
+    pub(super) fn of(function: Function, symbol: &str, words: &'a [&'a str]) -> Arguments<'a> {
         let names: &[&'static str] = match symbol {
             // The sum of the vector stands where the vector was.
             "readv" | "writev" => &["fd", "length", "count"],
@@ -107,7 +106,7 @@ impl<'a> Arguments<'a> {
 
     /// `( handle [offset] buffer count datatype … )`, of an open `( communicator path mode information handle )`.
     fn said_to_mpi(&self) -> Said<'a> {
-        let words = &self.words;
+        let words = self.words;
         let word = |at: usize| words.get(at).copied().unwrap_or("");
         let number = |at: usize| word(at).parse::<i64>().unwrap_or(-1);
         let none = Said { file: None, handle: None, offset: -1, length: -1, argument: -1 };
