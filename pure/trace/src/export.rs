@@ -4,11 +4,13 @@ mod chrome;
 mod csv;
 mod dftracer;
 mod dxt;
+mod otf2;
 
 pub use chrome::chrome;
 pub use csv::csv;
 pub use dftracer::dftracer;
 pub use dxt::dxt;
+pub use otf2::otf2;
 
 use crate::{Event, Header};
 

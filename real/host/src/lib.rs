@@ -16,6 +16,7 @@ pub mod job;
 pub mod launch;
 mod limits;
 pub mod mpi;
+pub mod otf2;
 pub mod own_place;
 pub mod queue;
 pub mod recording;

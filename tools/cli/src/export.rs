@@ -1,5 +1,7 @@
 //! `iolab export`: a trace in the format of another tool.
 
+pub(crate) mod otf2;
+
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::say::number_of;
@@ -22,7 +24,7 @@ pub(crate) struct Arguments {
     /// The format.
     #[arg(long)]
     to: Format,
-    /// Where to; standard output when not given. A name that ends in .gz is compressed.
+    /// Where to; standard output when not given. A name that ends in .gz is compressed. For otf2 a directory.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -40,9 +42,14 @@ enum Format {
     Dxt,
     /// Comma-separated values.
     Csv,
+    /// An archive of OTF2, for Vampir and other tools of Score-P; libotf2 has to be there.
+    Otf2,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Format::Otf2 = arguments.to {
+        return run_otf2(arguments);
+    }
     match &arguments.output {
         Some(path) => {
             let output = Output::begin(path, "-o", &[&arguments.trace])?;
@@ -74,6 +81,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// An archive is a directory.
+fn run_otf2(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let directory = arguments.output.as_deref().ok_or_else(|| {
+        Failure::new("an archive of OTF2 is a directory, not a file")
+            .hint("name one that is not there: -o DIRECTORY")
+    })?;
+    let source = trace_file::source(&arguments.trace)?;
+    otf2::write(directory, |mut lines| {
+        let broken = Cell::new(None);
+        let written = export::otf2(source.header(), until_broken(&source, &broken), &mut lines);
+        match broken.into_inner() {
+            Some(refusal) => Err(refusal.into()),
+            None => written.map(tell_left_out).map_err(|error| at(directory, &error)),
+        }
+    })?;
+    eprintln!("wrote {}", directory.join("traces.otf2").display());
+    Ok(ExitCode::SUCCESS)
+}
+
 fn packed(arguments: &Arguments, sink: &mut impl Write, place: &Path) -> Result<(), Failure> {
     let mut packed = GzEncoder::new(sink, Compression::default());
     write(arguments, BufWriter::new(&mut packed), place)?;
@@ -89,6 +115,8 @@ fn write(arguments: &Arguments, mut sink: impl Write, place: &Path) -> Result<()
             let events = || until_broken(&source, &broken);
             export::chrome(source.header(), &*source.causes()?, events, &mut sink)
         }
+        // A directory, which `run` has turned to.
+        Format::Otf2 => Ok(()),
         Format::Csv => export::csv(source.header(), until_broken(&source, &broken), &mut sink),
         Format::Dftracer => {
             let events = until_broken(&source, &broken);

@@ -1,6 +1,7 @@
 //! `iolab export` from the outside: what other viewers are given is what they can draw.
 
 mod document;
+mod otf2;
 
 use document::Document;
 use iolab_trace::{Causes, Event, FileEntry, Function, Header, Links, ProcessEntry, Trace};

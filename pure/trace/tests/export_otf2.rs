@@ -1,0 +1,138 @@
+//! Archives of OTF2 as lines: what each row comes to, and that no rows are too bad.
+
+use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, export};
+use iolab_vocab::{FileId, Nanos};
+use std::collections::BTreeMap;
+
+fn header() -> Header {
+    let process =
+        |rank| ProcessEntry { name: "solver".to_owned(), rank, ..ProcessEntry::default() };
+    let file = FileEntry { path: "/data/a\nb\\c".to_owned(), ..FileEntry::default() };
+    Header { processes: vec![process(0), process(-1)], files: vec![file], ..Header::default() }
+}
+
+fn row(function: Function, start: u64, end: u64) -> Event {
+    let event = Event { file: FileId(0), fd: 3, ..Event::of(function) };
+    Event { start: Nanos(start), end: Nanos(end), ..event }
+}
+
+fn lines(rows: &[Event]) -> (Vec<String>, u64) {
+    let mut text = Vec::new();
+    let left_out = export::otf2(&header(), rows.iter().copied(), &mut text).unwrap();
+    (String::from_utf8(text).unwrap().lines().map(str::to_owned).collect(), left_out)
+}
+
+/// Lines from the first location on, without texts.
+fn events(rows: &[Event]) -> Vec<String> {
+    let (lines, _) = lines(rows);
+    let first = lines.iter().position(|line| line.starts_with("location")).unwrap();
+    lines[first..].iter().filter(|line| !line.starts_with("string")).cloned().collect()
+}
+
+#[test]
+fn calls_are_regions_with_what_they_did_inside() {
+    let fwrite = Event { length: 8, result: 8, offset: 0, ..row(Function::FWRITE, 10, 90) };
+    let write =
+        Event { length: 8, result: 8, offset: 0, parent: 0, ..row(Function::WRITE, 20, 90) };
+    let read = Event { length: 5, result: -5, ..row(Function::READ, 90, 95) };
+    let told = events(&[fwrite, write, read]);
+    let number = |function: Function| function.0;
+    let (f, w, r) = (number(Function::FWRITE), number(Function::WRITE), number(Function::READ));
+    let wanted = [
+        "location 0 NAME 0".to_owned(),
+        format!("enter 0 10 {f}"),
+        "handle 0 0 1".to_owned(),
+        "begin 0 10 0 1 0 8 1 0".to_owned(),
+        format!("enter 0 20 {w}"),
+        "handle 1 0 0".to_owned(),
+        "begin 0 20 1 1 0 8 2 0".to_owned(),
+        "complete 0 90 1 8 2".to_owned(),
+        format!("leave 0 90 {w}"),
+        "complete 0 90 0 8 1".to_owned(),
+        format!("leave 0 90 {f}"),
+        format!("enter 0 90 {r}"),
+        "begin 0 90 1 0 0 5 3 -1".to_owned(),
+        "cancel 0 95 1 3".to_owned(),
+        format!("leave 0 95 {r}"),
+        "close 0".to_owned(),
+        "clock 95 0".to_owned(),
+        "end".to_owned(),
+    ];
+    assert_eq!(told[0].split(' ').next(), Some("location"));
+    assert_eq!(told[1..], wanted[1..]);
+}
+
+#[test]
+fn names_stay_on_their_lines_and_what_servers_did_is_counted() {
+    let server = row(Function::SERVE_READ, 0, 5);
+    let (lines, left_out) = lines(&[server, row(Function::READ, 1, 2)]);
+    assert_eq!(left_out, 1);
+    assert!(lines.iter().any(|line| line.ends_with(r" /data/a\nb\\c")));
+    for name in ["MPI Rank 0", "solver", "pwrite", "MPI_File_write_all", "POSIX", "ISOC", "MPI-IO"]
+    {
+        let suffix = format!(" {name}");
+        assert!(lines.iter().any(|line| line.ends_with(&suffix)), "{name}");
+    }
+}
+
+/// Whatever rows there are: on each location time does not run back, and what is entered is left.
+#[test]
+fn no_rows_are_too_bad() {
+    let mut random = iolab_vocab::Random::new(iolab_vocab::Seed(7));
+    for round in 0..200 {
+        let mut rows = Vec::new();
+        for at in 0..40 {
+            let start = random.below(60);
+            let function =
+                [Function::READ, Function::FWRITE, Function::OPEN, Function::CLOSE, Function::STAT]
+                    [random.below(5) as usize];
+            rows.push(Event {
+                process: random.below(3) as u32,
+                thread: random.below(2) as u32,
+                file: FileId(random.below(3) as u32),
+                parent: random.below(at + 2) as i64 - 1,
+                length: random.below(9) as i64 - 1,
+                result: random.below(9) as i64 - 4,
+                ..row(function, start, start + random.below(20))
+            });
+        }
+        if round % 2 == 0 {
+            iolab_trace::sort(&mut rows);
+        }
+        let (lines, left_out) = lines(&rows);
+        assert_eq!(left_out, rows.iter().filter(|row| row.process == 2).count() as u64);
+        let mut open: BTreeMap<u64, (u64, Vec<u64>)> = BTreeMap::new();
+        let mut entered = 0;
+        for line in &lines {
+            let mut words = line.split(' ');
+            let word = words.next().unwrap();
+            if matches!(
+                word,
+                "string" | "node" | "region" | "paradigm" | "file" | "group" | "handle"
+            ) {
+                continue;
+            }
+            let numbers: Vec<i64> = words.map(|word| word.parse().unwrap()).collect();
+            match word {
+                "location" => assert!(open.insert(numbers[0] as u64, (0, Vec::new())).is_none()),
+                "close" => assert!(open.remove(&(numbers[0] as u64)).unwrap().1.is_empty()),
+                "clock" | "end" => {}
+                _ => {
+                    let (now, calls) = open.get_mut(&(numbers[0] as u64)).unwrap();
+                    assert!(numbers[1] as u64 >= *now, "{line}");
+                    *now = numbers[1] as u64;
+                    match word {
+                        "enter" => {
+                            entered += 1;
+                            calls.push(numbers[2] as u64);
+                        }
+                        "leave" => assert_eq!(calls.pop(), Some(numbers[2] as u64)),
+                        _ => assert!(!calls.is_empty(), "{line}"),
+                    }
+                }
+            }
+        }
+        assert!(open.is_empty());
+        assert_eq!(entered + left_out as usize, rows.len());
+    }
+}
