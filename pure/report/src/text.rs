@@ -24,13 +24,16 @@ pub(crate) const BAR_COLUMNS: u64 = 30;
 
 /// How the text is written.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Style {
+pub struct Style<'a> {
     /// Mark severities with terminal colours.
     pub colour: bool,
+    /// What shows the trace, as a command: `iolab view run.iot`. With it a finding that names rows says how to see
+    /// the first one.
+    pub view: Option<&'a str>,
 }
 
 /// Writes the whole report.
-pub fn write(report: &Report, style: Style) -> String {
+pub fn write(report: &Report, style: Style<'_>) -> String {
     let mut text = heading(&report.summary);
     text.push_str(&findings(&report.findings, style));
     text.push_str(&files(&report.files));
@@ -98,7 +101,7 @@ fn heading(summary: &Summary) -> String {
     text
 }
 
-pub(crate) fn findings(findings: &[Finding], style: Style) -> String {
+pub(crate) fn findings(findings: &[Finding], style: Style<'_>) -> String {
     if findings.is_empty() {
         return "\nFindings\n  ✔ none\n".to_owned();
     }
@@ -112,7 +115,7 @@ pub(crate) fn findings(findings: &[Finding], style: Style) -> String {
     text
 }
 
-pub(crate) fn one_finding(finding: &Finding, style: Style) -> String {
+pub(crate) fn one_finding(finding: &Finding, style: Style<'_>) -> String {
     let (mark, colour) = match finding.severity {
         Severity::High => ("✖", "31"),
         Severity::Medium => ("▲", "33"),
@@ -124,6 +127,9 @@ pub(crate) fn one_finding(finding: &Finding, style: Style) -> String {
     _ = writeln!(text, "  {label} {}{}", finding.rule, about(&finding.files));
     _ = writeln!(text, "           {}", finding.message);
     _ = writeln!(text, "           {}", evidence(finding));
+    if let (Some(view), Some(row)) = (style.view, finding.evidence.rows.first()) {
+        _ = writeln!(text, "             {view} --at row={row}");
+    }
     if let Some(remedy) = &finding.remedy {
         for (index, line) in wrapped(&remedy.sentence, 86).iter().enumerate() {
             _ = writeln!(text, "           {} {line}", if index == 0 { "→" } else { " " });

@@ -6,6 +6,8 @@
 
 mod shell;
 
+pub(crate) use shell::sh_word;
+
 use crate::above::{self, Finder};
 use crate::failure::Failure;
 use crate::profile;

@@ -1,5 +1,6 @@
 //! `iolab report`: what a trace says about a run, for people, programs and browsers.
 
+use crate::env::sh_word;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{say, trace_file};
@@ -70,7 +71,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say::text(datasets.trim_start_matches('\n'))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let style = text::Style { colour: wants_colour() };
+    let view = sh_word(&arguments.trace).map(|trace| format!("iolab view {trace}"));
+    let style = text::Style { colour: wants_colour(), view: view.as_deref() };
     say::text(&match (arguments.json, arguments.csv) {
         (true, _) => json(&WithCounters { report: &report, counters })?,
         (_, true) => csv::files(&report),
@@ -95,7 +97,7 @@ fn run_counted(arguments: &Arguments, report: &CountedReport) -> Result<ExitCode
     say::text(&match (arguments.json, arguments.csv) {
         (true, _) => json(report)?,
         (_, true) => counted_csv(report),
-        _ => counted_text(report, text::Style { colour: wants_colour() }),
+        _ => counted_text(report, text::Style { colour: wants_colour(), view: None }),
     })?;
     Ok(ExitCode::SUCCESS)
 }

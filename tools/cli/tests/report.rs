@@ -43,6 +43,12 @@ fn stdout_of(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// A report, whatever the trace is called that it was made of.
+fn report_of(directory: &Path, trace: &str) -> String {
+    stdout_of(directory, &["report", trace])
+        .replace(&format!("iolab view {trace} "), "iolab view TRACE ")
+}
+
 #[test]
 fn one_trace_is_reported_in_every_form() {
     let directory = tempfile::tempdir().unwrap();
@@ -51,6 +57,13 @@ fn one_trace_is_reported_in_every_form() {
     let text = stdout_of(directory, &["report", "run.iot"]);
     assert!(text.contains("✖ high   small-sequential-writes  /data/log"), "{text}");
     assert!(!text.contains('\x1b'), "no colours in a pipe");
+    let rows = text.matches(" · see row ").count();
+    assert_eq!(text.matches("iolab view run.iot --at row=").count(), rows, "{text}");
+    let command = text.lines().find(|line| line.contains("iolab view")).unwrap();
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    let link = stdout_of(directory, &words);
+    let row = words.last().unwrap().replace("row=", "call=0.");
+    assert!(link.contains("/run.html#") && link.contains(&row), "{command}: {link}");
     let json = stdout_of(directory, &["report", "run.iot", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["findings"][0]["remedy"]["strategy"], "write-back:paths=/data/log");
@@ -195,12 +208,12 @@ fn an_archive_of_otf2_is_a_trace_for_every_command() {
     let written = Command::new("/usr/bin/python3").arg(script).arg("regions").arg(run).output();
     assert!(written.unwrap().status.success(), "`tools/setup/install test` installs python3-otf2");
     let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
-    let text = out(&["report", "run"]);
+    let text = report_of(directory.path(), "run");
     assert!(text.contains("imported on node0 · 3 ranks"), "{text}");
     assert!(text.contains("inferred: offsets of MPI-IO, from the first access of POSIX"), "{text}");
     out(&["view", "run/traces.otf2", "-o", "page.html"]);
     out(&["import", "run", "-o", "run.iot"]);
-    assert_eq!(out(&["report", "run.iot"]), text);
+    assert_eq!(report_of(directory.path(), "run.iot"), text);
     assert!(out(&["compare", "run", "run.iot"]).contains("calls matched"));
     let simulated = out(&["simulate", "--trace", "run", "--platform", "classic-hdd"]);
     assert!(
@@ -220,11 +233,11 @@ fn texts_of_recorder_are_a_trace_for_every_command() {
         std::fs::write(texts.join(format!("{rank}.txt")), text).unwrap();
     }
     let out = |arguments: &[&str]| stdout_of(directory.path(), arguments);
-    let text = out(&["report", "run"]);
+    let text = report_of(directory.path(), "run");
     assert!(text.contains("2 ranks") && text.contains("wrote 80 KiB"), "{text}");
     assert!(text.contains("inferred: that every call succeeded"), "{text}");
     out(&["import", "run", "-o", "run.iot"]);
-    assert_eq!(out(&["report", "run.iot"]), text);
+    assert_eq!(report_of(directory.path(), "run.iot"), text);
     out(&["view", "run/_text/1.txt", "-o", "page.html", "--at", "row=3"]);
     out(&["simulate", "--trace", "run", "--platform", "classic-hdd"]);
 }
@@ -238,15 +251,15 @@ fn traces_of_dftracer_are_a_trace_for_every_command_also_as_a_directory() {
         std::fs::create_dir_all(&run).unwrap();
         std::fs::copy(format!("{DFTRACER}{part}"), run.join(part)).unwrap();
     }
-    let text = out(&["report", "run"]);
+    let text = report_of(directory.path(), "run");
     assert!(text.contains("imported on corona173 · 2 ranks"), "{text}");
     let one = &format!("{DFTRACER}cm1-2024-3537780.pfw.gz");
-    let text = out(&["report", one]);
+    let text = report_of(directory.path(), one);
     assert!(text.contains("imported on corona173 · 1 process"), "{text}");
     assert!(text.contains("inferred: offsets of read, write"), "{text}");
     out(&["view", one, "-o", "page.html"]);
     out(&["import", one, "-o", "run.iot"]);
-    assert_eq!(out(&["report", "run.iot"]), text);
+    assert_eq!(report_of(directory.path(), "run.iot"), text);
     assert!(
         out(&["simulate", "--trace", one, "--platform", "classic-hdd"]).contains("cm1out_stats")
     );

@@ -180,7 +180,7 @@ impl LoadedReport {
 
     /// As `iolab report` prints it.
     fn text(&self) -> String {
-        text::write(&self.0, text::Style { colour: false })
+        text::write(&self.0, text::Style::default())
     }
 
     /// Writes a page with the timeline of the trace that it is of.

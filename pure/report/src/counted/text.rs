@@ -10,7 +10,7 @@ use iolab_vocab::format_bytes;
 use std::fmt::Write;
 
 /// Writes the whole report.
-pub fn write(report: &CountedReport, style: Style) -> String {
+pub fn write(report: &CountedReport, style: Style<'_>) -> String {
     let mut text = heading(report);
     text.push_str(&findings(&report.findings, style));
     text.push_str(&body(report));
@@ -20,7 +20,7 @@ pub fn write(report: &CountedReport, style: Style) -> String {
 }
 
 /// What counters add to the report of a trace of the same log.
-pub fn beside(report: &CountedReport, style: Style) -> String {
+pub fn beside(report: &CountedReport, style: Style<'_>) -> String {
     let mut text = "\nWhat Darshan counted besides\n".to_owned();
     for finding in report.beside_trace() {
         text.push_str(&one_finding(finding, style));

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use clap::ValueEnum;
+use iolab_vocab::printable;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -108,6 +109,15 @@ fn words(variables: &[Variable]) -> Result<String, Failure> {
         words.push(format!("{}={}", variable.name, variable.value));
     }
     Ok(words.join("\n"))
+}
+
+/// A path as a word that can be pasted after a command, in quotes where it needs them; nothing where no line of
+/// text holds it.
+pub(crate) fn sh_word(path: &Path) -> Option<String> {
+    let text = path.to_str().filter(|text| printable(text) == *text)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    let text = if text.starts_with('-') { format!("./{text}") } else { text.to_owned() };
+    Some(if text.chars().all(is_plain) { text } else { sh_quoted(&text) })
 }
 
 /// In quotes of `sh`, which end at a quote only.
@@ -254,6 +264,15 @@ fn bound(variables: &[Variable], places: &[String]) -> Result<Vec<String>, Failu
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn a_path_is_pasted_as_it_is_or_in_quotes_or_not_at_all() {
+        let word = |path: &str| sh_word(Path::new(path));
+        assert_eq!(word("runs/a-1.iot").unwrap(), "runs/a-1.iot");
+        assert_eq!(word("it's my run.iot").unwrap(), r"'it'\''s my run.iot'");
+        assert_eq!(word("-o").unwrap(), "./-o");
+        assert_eq!(word("a\nb.iot"), None);
+    }
 
     const NASTY: &str = r#"a b'c"d$HOME`id`\!*[x];{y}"#;
 
