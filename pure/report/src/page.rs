@@ -17,7 +17,7 @@
 //!     sections: vec![Section::Table(
 //!         Table::new("Strategies", ["strategy", "measured"]).row(["null", "1.20 s"]),
 //!     )],
-//!     timelines: vec![Timeline { label: "recorded".into(), trace: &trace }],
+//!     timelines: vec![Timeline { label: "recorded".into(), trace: &trace, stretches: None }],
 //!     ..Page::default()
 //! };
 //! let html = render(&page);
@@ -66,6 +66,9 @@ pub struct Timeline<'a> {
     pub label: String,
     /// What is drawn.
     pub trace: &'a Trace,
+    /// The place in `Page::timelines` of the same run with its own times, where these are stretched: the page shows one
+    /// of both, by the reader's choice.
+    pub stretches: Option<usize>,
 }
 
 /// A part of a page.

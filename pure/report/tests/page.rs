@@ -32,7 +32,7 @@ fn evil_page() -> String {
                     .with(Series::new(EVIL, Mark::Bars, [(0.0, 1.0)])),
             ]),
         ],
-        timelines: vec![Timeline { label: EVIL.into(), trace: &trace }],
+        timelines: vec![Timeline { label: EVIL.into(), trace: &trace, stretches: None }],
     };
     String::from_utf8(render(&page)).expect("a page is UTF-8")
 }
@@ -74,7 +74,7 @@ fn the_timeline_stands_where_its_section_is_or_else_at_the_end_and_only_with_tra
         let html = String::from_utf8(render(&page)).expect("a page is UTF-8");
         (html.find("<div id=\"timeline\">"), html.find("<h2>after</h2>"))
     };
-    let timelines = || vec![Timeline { label: "run".into(), trace: &trace }];
+    let timelines = || vec![Timeline { label: "run".into(), trace: &trace, stretches: None }];
     let (first, second) = page(vec![Section::Timeline, text()], timelines());
     assert!(first.is_some() && first < second);
     let (first, second) = page(vec![text()], timelines());

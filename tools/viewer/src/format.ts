@@ -59,6 +59,8 @@ export interface Head {
   files: string[];
   processes: ProcessEntry[];
   phases: PhaseEntry[];
+  /** Of which run this is another one, with its time stretched so that calls stand below those of the first. */
+  stretches?: number;
   /** What the parts of a call are called; empty where they are not known. */
   parts: string[];
   rows: RowEntry[];

@@ -1,5 +1,5 @@
 // What is shown, as the fragment of the page's address: whoever opens it sees the same.
-//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process&file=0.3
+//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process&axis=stretched&file=0.3
 
 import { complete } from "./loaded.ts";
 import type { Model } from "./model.ts";
@@ -25,6 +25,7 @@ export function encode(model: Model, file: string): string {
   for (const [key, isOpen] of choices) state.append(isOpen ? "open" : "shut", key);
   if (rowHeight !== undefined) state.set("h", String(rowHeight));
   if (grouping !== "run") state.set("by", grouping);
+  if (model.axis !== "common") state.set("axis", model.axis);
   if (file) state.set("file", file);
   return state.toString();
 }
@@ -48,6 +49,7 @@ export async function apply(model: Model, fragment: string): Promise<void> {
   const state = new URLSearchParams(fragment);
   const by = state.get("by");
   if (by === "process" || (by === null && model.grouping !== "run")) model.group(by === "process" ? "process" : "run");
+  model.stretch(state.get("axis") === "stretched" ? "stretched" : "common");
   const height = Number(state.get("h"));
   model.rowHeight = height >= 1 && height <= 20 ? height : undefined;
   model.choices.clear();

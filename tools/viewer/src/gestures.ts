@@ -224,6 +224,7 @@ export class Gestures {
       "]": () => this.#actions.hop(1),
       c: () => this.#actions.toggleWeb(),
       o: () => this.#actions.accesses(),
+      t: () => model.stretch(model.axis === "common" ? "stretched" : "common"),
       " ": () => (this.#isSpaceDown = true),
       "/": () => this.#actions.focusSearch(),
       "?": () => this.#actions.help(),

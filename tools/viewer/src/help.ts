@@ -20,6 +20,7 @@ const KEYS: [string, string][] = [
   ["[ ]", "to a cause, to an effect of the call"],
   ["C", "hide or show all causes and effects"],
   ["O", "offsets of a file over time"],
+  ["T", "of runs compared: one axis of time, or B stretched so that its calls stand below those of A"],
   ["Esc", "clear the selection, then the range"],
 ];
 

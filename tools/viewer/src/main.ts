@@ -220,7 +220,7 @@ class Timeline {
 
   /** The legend says how the time in calls is shared, in the range or of everything. */
   #showShares(found: Statistics | undefined): void {
-    const { runs, view } = this.#model;
+    const { shownRuns: runs, view } = this.#model;
     const calls = runs.reduce((sum, run) => sum + run.head.count, 0);
     const everything = { start: 0, end: Math.ceil(view.length) + 1, tracks: undefined };
     if (!found && (calls > SUMMED_MAX || runs.some((run) => !run.details))) return this.#toolbar.showShares(new Map(), "");

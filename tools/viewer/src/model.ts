@@ -8,7 +8,7 @@ import type { TraceData } from "./format.ts";
 import { CLASSES } from "./palette.ts";
 import { matcher, needsDetails, parseQuery, type Term } from "./query.ts";
 import type { Range } from "./range.ts";
-import { pathTo, tree, type Branch, type Grouping } from "./tree.ts";
+import { pathTo, shownOn, tree, type Axis, type Branch, type Grouping } from "./tree.ts";
 import { SHADE_DIM, type Track } from "./track.ts";
 import { View } from "./view.ts";
 
@@ -29,6 +29,7 @@ export class Model {
   /** Groups the user opened or collapsed. */
   readonly choices = new Map<string, boolean>();
   grouping: Grouping = "run";
+  axis: Axis = "common";
   roots: Branch[] = [];
   lines: Line[] = [];
   height = 0;
@@ -63,6 +64,20 @@ export class Model {
     this.#plant();
   }
 
+  /** Indices of the runs that are shown. */
+  get shown(): number[] {
+    return shownOn(this.axis, this.runs.map(({ head }) => head));
+  }
+
+  get shownRuns(): LoadedRun[] {
+    return this.shown.map((run) => this.runs[run]);
+  }
+
+  /** Whether there is a run that can be stretched onto another one. */
+  get canStretch(): boolean {
+    return this.runs.some(({ head }) => head.stretches !== undefined);
+  }
+
   /** Classes that occur, as shades. */
   get classes(): number[] {
     const present = new Set(this.runs.flatMap(classesOf));
@@ -70,7 +85,7 @@ export class Model {
   }
 
   #plant(): void {
-    this.roots = tree(this.runs, this.grouping);
+    this.roots = tree(this.runs, this.grouping, this.shown);
     this.choices.clear();
     this.#fit();
   }
@@ -129,6 +144,31 @@ export class Model {
     this.#plant();
   }
 
+  /** Lays runs over each other by time, or by their calls; what is selected stays so in the run that takes its place. */
+  stretch(axis: Axis): void {
+    if (axis === this.axis || !this.canStretch) return;
+    this.axis = axis;
+    this.range = undefined;
+    this.#plant();
+    this.shading++;
+    this.rangeChanged();
+    const { selected } = this;
+    if (selected && !this.shown.includes(selected.run)) this.select(this.#counterpart(selected));
+  }
+
+  /** The same call where its run is stretched, or is not. */
+  #counterpart({ run, index }: Call): Call | undefined {
+    const other = this.runs[run].head.stretches ?? this.runs.findIndex(({ head }) => head.stretches === run);
+    const row = this.runs[run].details?.row[index];
+    const found = row === undefined ? undefined : this.runs[other]?.details?.row.indexOf(row);
+    return found === undefined || found < 0 ? undefined : { run: other, index: found };
+  }
+
+  /** Chooses the axis on which a run is shown. */
+  #showRun(run: number): void {
+    if (!this.shown.includes(run)) this.stretch(this.axis === "common" ? "stretched" : "common");
+  }
+
   async toggle(shade: number): Promise<void> {
     if (!this.hidden.delete(shade)) this.hidden.add(shade);
     await this.#shadeAll();
@@ -163,10 +203,11 @@ export class Model {
   }
 
   get matches(): number {
-    return this.runs.reduce((sum, run) => sum + run.matches, 0);
+    return this.shownRuns.reduce((sum, run) => sum + run.matches, 0);
   }
 
   select(call: Call | undefined): void {
+    if (call) this.#showRun(call.run);
     this.selected = call;
     this.web = undefined;
     if (call) void this.#weave(call);
@@ -294,7 +335,7 @@ export class Model {
     const own = selected && this.runs[selected.run].data.start[selected.index];
     let best: Call | undefined;
     let bestDistance = Infinity;
-    const candidates = selected ? [selected.run] : this.runs.keys();
+    const candidates = selected ? [selected.run] : this.shown;
     for (const run of candidates) {
       const origin = own ?? (direction > 0 ? -1 : Infinity);
       for (const track of this.runs[run].tracks) {
@@ -320,6 +361,7 @@ export class Model {
     const zero = this.runs[jump.timeline]?.head.start_ns ?? 0;
     const query = wordsOf(jump.filter);
     if (query !== this.query) await this.search(query);
+    this.#showRun(jump.timeline);
     this.view.remember();
     this.view.focus(jump.start_ns - zero, jump.end_ns - zero);
     if (jump.event !== null) this.select({ run: jump.timeline, index: jump.event });

@@ -31,7 +31,7 @@ export class Overview {
   }
 
   get height(): number {
-    return Math.min(this.#model.runs.length, 6) * (STRIP_PX + 2) + 6;
+    return Math.min(this.#model.shown.length, 6) * (STRIP_PX + 2) + 6;
   }
 
   resize(width: number): void {
@@ -60,8 +60,8 @@ export class Overview {
     const image = context.createImageData(this.canvas.width, this.canvas.height);
     const picture: Picture = { pixels: new Uint32Array(image.data.buffer), width: image.width, height: image.height };
     picture.pixels.fill(this.theme.ground);
-    const { view, runs } = this.#model;
-    runs.slice(0, 6).forEach((run, index) => {
+    const { view, shownRuns } = this.#model;
+    shownRuns.slice(0, 6).forEach((run, index) => {
       const y = Math.round((3 + index * (STRIP_PX + 2)) * this.#ratio);
       const box = { x: 0, y, width: image.width, height: Math.round(STRIP_PX * this.#ratio) };
       fill(picture, 0, y, box.width, box.height, this.theme.lane);

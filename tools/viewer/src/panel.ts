@@ -85,7 +85,7 @@ export class Panel {
   }
 
   #drawRange(withQuantiles: boolean): void {
-    const { range, runs } = this.#model;
+    const { range, shownRuns: runs } = this.#model;
     if (!range) return;
     const all = runs.map((run) => statistics(run, range, withQuantiles));
     const shown = all.findIndex(({ total }) => total.calls > 0);

@@ -3,6 +3,7 @@
 import { element } from "./element.ts";
 import type { Model } from "./model.ts";
 import { CLASSES, type Theme } from "./palette.ts";
+import type { Axis, Grouping } from "./tree.ts";
 import { count, share } from "./words.ts";
 
 export interface ToolbarActions {
@@ -27,6 +28,8 @@ export class Toolbar {
   #legend = element("div", { class: "legend", role: "group", "aria-label": "Classes of calls" });
   #chips = new Map<number, { button: HTMLButtonElement; dot: HTMLElement; part: HTMLElement }>();
   #idle = element("i", {});
+  #grouping = choice<Grouping>("Order of the rows", [["run", "runs stacked"], ["process", "runs side by side"]], (chosen) => this.#model.group(chosen));
+  #axis = choice<Axis>("Axis of time (T)", [["common", "one time axis"], ["stretched", "B stretched onto A"]], (chosen) => this.#model.stretch(chosen));
   #model: Model;
   #actions: ToolbarActions;
 
@@ -92,7 +95,8 @@ export class Toolbar {
           this.#model.changed();
         }),
       );
-    if (this.#model.runs.length > 1) group.append(this.#grouping());
+    if (this.#model.runs.length > 1) group.append(this.#grouping);
+    if (this.#model.canStretch) group.append(this.#axis);
     add("−", "Zoom out (S)", () => view.zoom(1 / 2, (view.start + view.end) / 2));
     add("+", "Zoom in (W)", () => view.zoom(2, (view.start + view.end) / 2));
     add("Fit", "Show everything (0)", () => {
@@ -113,16 +117,6 @@ export class Toolbar {
     setTimeout(() => (link.textContent = "Link"), 1600);
   }
 
-  #grouping(): HTMLElement {
-    const select = element(
-      "select",
-      { "aria-label": "Order of the rows" },
-      element("option", { value: "run" }, "runs stacked"),
-      element("option", { value: "process" }, "runs side by side"),
-    );
-    select.addEventListener("change", () => this.#model.group(select.value === "process" ? "process" : "run"));
-    return select;
-  }
 
   draw(): void {
     this.#idle.style.background = this.#actions.theme().idle;
@@ -130,9 +124,17 @@ export class Toolbar {
       button.setAttribute("aria-pressed", String(!this.#model.hidden.has(shade)));
       dot.style.backgroundColor = this.#actions.theme().dark ? CLASSES[shade].dark : CLASSES[shade].light;
     }
-    const select = this.element.querySelector("select");
-    if (select && select.value !== this.#model.grouping) select.value = this.#model.grouping;
+    for (const [select, value] of [[this.#grouping, this.#model.grouping], [this.#axis, this.#model.axis]] as const) {
+      if (select.value !== value) select.value = value;
+    }
   }
+}
+
+/** A list to choose from. */
+function choice<Value extends string>(label: string, options: [Value, string][], act: (chosen: Value) => void): HTMLSelectElement {
+  const made = element("select", { "aria-label": label }, ...options.map(([value, text]) => element("option", { value }, text)));
+  made.addEventListener("change", () => act(options[made.selectedIndex][0]));
+  return made;
 }
 
 function button(text: string, label: string, act: () => void): HTMLButtonElement {

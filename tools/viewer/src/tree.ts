@@ -10,6 +10,15 @@ import { count } from "./words.ts";
 
 export type Grouping = "run" | "process";
 
+/** Whether all runs have their own times, or those that can be are stretched to lie over the first. */
+export type Axis = "common" | "stretched";
+
+/** The runs that are shown on an axis, by their indices: of a run and the same one stretched, one. */
+export function shownOn(axis: Axis, heads: Pick<Head, "stretches">[]): number[] {
+  const replaced = new Set(heads.map(({ stretches }) => stretches));
+  return [...heads.keys()].filter((run) => (axis === "stretched" ? !replaced.has(run) : heads[run].stretches === undefined));
+}
+
 /** A run as the tree needs it. `tracks[i]` belongs to `head.rows[i]`. */
 export interface Run {
   head: Head;
@@ -174,8 +183,9 @@ function noteOf(head: Head): string {
   return [origin, lost].filter(Boolean).join(", ");
 }
 
-function byRun(runs: Run[]): Branch[] {
-  return runs.map((run, index) => {
+function byRun(runs: Run[], shown: number[]): Branch[] {
+  return shown.map((index) => {
+    const run = runs[index];
     const key = `run ${index}`;
     const all = members(run, index);
     const own = all.filter(({ place }) => !isConcurrent(place.kind));
@@ -192,23 +202,24 @@ function identity({ entry }: Member, namesakes: Map<string, number>): string {
   return place > 1 ? `${entry.name} (${place})` : entry.name;
 }
 
-function byProcess(runs: Run[]): Branch[] {
+function byProcess(runs: Run[], shown: number[]): Branch[] {
   const groups = new Map<string, Member[]>();
-  runs.forEach((run, index) => {
+  for (const index of shown) {
     const namesakes = new Map<string, number>();
-    for (const member of members(run, index)) {
+    for (const member of members(runs[index], index)) {
       const name = identity(member, namesakes);
       groups.set(name, [...(groups.get(name) ?? []), member]);
     }
-  });
+  }
   return [...groups].map(([name, list]) => {
     const key = `group ${name}`;
     return group(key, name, -1, list.map((member) => leafOf(member, `${key}/${member.run}/${member.index}`, runs[member.run].head.label)));
   });
 }
 
-export function tree(runs: Run[], grouping: Grouping): Branch[] {
-  return grouping === "run" ? byRun(runs) : byProcess(runs);
+/** The rows of the runs with these indices, or of all. */
+export function tree(runs: Run[], grouping: Grouping, shown: number[] = [...runs.keys()]): Branch[] {
+  return grouping === "run" ? byRun(runs, shown) : byProcess(runs, shown);
 }
 
 /** The leaves of a branch, from top to bottom. */

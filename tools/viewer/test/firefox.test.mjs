@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import puppeteer from "puppeteer-core";
 import { pixels } from "./chromium.mjs";
-import { cluster, page as pageOf } from "./made-up.mjs";
+import { cluster, compared, page as pageOf } from "./made-up.mjs";
 
 const TIMEOUT_MS = 120_000;
 
@@ -86,4 +86,27 @@ test("measures a range, finds calls, keeps both in the address", async () => {
   await page.keyboard.press("Enter");
   await until(() => document.querySelector(".details dl")?.textContent.includes("ENOSPC"));
   assert.deepEqual(complaints, []);
+});
+
+test("lays a run over another one by T, and back", async () => {
+  const other = await browser.newPage();
+  await other.setViewport({ width: 1440, height: 1000 });
+  const file = join(directory, "pair.html");
+  writeFileSync(file, pageOf(compared(), "pair"));
+  await other.goto(`file://${file}`, { timeout: TIMEOUT_MS });
+  await other.waitForFunction(() => performance.getEntriesByName("timeline-complete").length > 0, { timeout: TIMEOUT_MS, polling: 100 });
+  await other.focus("canvas.stage");
+  for (const [there, gone] of [["B stretched", "B: after"], ["B: after", "B stretched"]]) {
+    await other.keyboard.press("t");
+    await other.waitForFunction(
+      (there, gone) => {
+        const names = [...document.querySelectorAll(".gutter .name")].map(({ textContent }) => textContent);
+        return names.includes(there) && !names.includes(gone);
+      },
+      { timeout: TIMEOUT_MS, polling: 100 },
+      there,
+      gone,
+    );
+  }
+  await other.close();
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Head, ProcessEntry, ProcessKind } from "../src/format.ts";
 import { fit, layout, lineAt, strips, totalHeight, type Line, type Sizing } from "../src/layout.ts";
-import { leaves, pathTo, rangeLabel, tree, type Grouping, type Run } from "../src/tree.ts";
+import { leaves, pathTo, rangeLabel, tree, type Grouping, type Run, shownOn } from "../src/tree.ts";
 import { Track } from "../src/track.ts";
 import { View } from "../src/view.ts";
 import { bytes, duration, moment, share, size, ticks } from "../src/words.ts";
@@ -216,4 +216,11 @@ test("a row that counts calls on a stream says how many, and no other row does",
   assert.equal(countedCalls({ layer: "stdio", kind: "seek" }, 2), 0);
   assert.equal(countedCalls({ layer: "stdio", kind: "write" }, -1), 0);
   assert.equal(countedCalls({ layer: "posix", kind: "sync" }, 4), 0);
+});
+
+test("a run and the same one stretched are never shown together", () => {
+  const heads = [{}, {}, { stretches: 1 }];
+  assert.deepEqual(shownOn("common", heads), [0, 1]);
+  assert.deepEqual(shownOn("stretched", heads), [0, 2]);
+  assert.deepEqual(shownOn("stretched", [{}, {}]), [0, 1]);
 });

@@ -18,6 +18,7 @@ export interface MadeUpCall {
 export function timeline(trace: {
   label: string;
   origin?: string;
+  stretches?: number;
   functions: { name: string; layer: string; kind: string; shape?: string }[];
   files?: string[];
   processes: { name: string; kind?: string; rank?: number; host?: string; command?: string }[];
@@ -27,3 +28,4 @@ export function timeline(trace: {
 export function page(timelines: Uint8Array[], title?: string): string;
 export function cluster(shape: { ranks: number; servers: number; perNode?: number; phases?: number; failing?: number[]; waiting?: number }): Uint8Array;
 export function random(seed: number): (below: number) => number;
+export function compared(): Uint8Array[];

@@ -40,7 +40,7 @@ const SHAPES = { read: "data", write: "data", copy: "data", seek: "seek" };
  * `{ start, end, fn, file, length, offset, result, argument, parent, begunBy, endedBy }` with indices into
  * these; `parent` and causes are positions among all calls.
  */
-export function timeline({ label, origin = "recorded", functions, files = [], processes, phases = [], rows }) {
+export function timeline({ label, origin = "recorded", stretches, functions, files = [], processes, phases = [], rows }) {
   const names = ["gap", "duration", "function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
   const knowsCauses = rows.some(({ calls }) => calls.some(({ begunBy, endedBy }) => begunBy || endedBy));
   if (knowsCauses) names.push("begun_by", "ended_by");
@@ -96,7 +96,7 @@ export function timeline({ label, origin = "recorded", functions, files = [], pr
   };
   const head = Buffer.from(
     JSON.stringify({
-      label, origin, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
+      label, origin, stretches, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
       count: rows.reduce((sum, { calls }) => sum + calls.length, 0),
       functions: functions.map((entry, at) => ({ ...entry, shape: shapes[at] })),
       processes: processes.map(process), phases, parts: [],
@@ -197,4 +197,15 @@ export function cluster({ ranks, servers, perNode = 1, phases = 4, failing = [],
     busy("received", `server${server}`, 2, [6], Math.floor(span / 60));
   }
   return timeline({ label: "simulated", origin: "simulated", functions: FUNCTIONS, files: ["checkpoints"], processes, rows });
+}
+
+/** Two runs of the same writes, the second slower, and the second once more with the times of the first. */
+export function compared() {
+  const functions = [{ name: "write", layer: "posix", kind: "write" }];
+  const processes = [{ name: "rank 0", rank: 0 }, { name: "rank 1", rank: 1 }];
+  const run = (label, took, stretches) => {
+    const calls = Array.from({ length: 40 }, (_, at) => ({ start: 2 * took * at, end: 2 * took * at + took, fn: 0, file: 0, length: 4096, offset: 4096 * at, result: 4096 }));
+    return timeline({ label, stretches, functions, files: ["/data/out"], processes, rows: processes.map((_, process) => ({ process, calls })) });
+  };
+  return [run("A: before", 1000), run("B: after", 3000), run("B stretched", 1000, 1)];
 }

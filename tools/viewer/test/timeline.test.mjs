@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { drag, faults, labels, launch, openFile, picture, pixels, stage } from "./chromium.mjs";
-import { cluster, page as pageOf } from "./made-up.mjs";
+import { cluster, compared, page as pageOf } from "./made-up.mjs";
 
 const RED = 0xff0000d4;
 const WRITE_LIGHT = 0xff2b89e8;
 
-let directory, browser, large, small;
+let directory, browser, large, small, pair;
 
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), "iolab-timeline-"));
@@ -22,6 +22,8 @@ before(async () => {
   };
   large = write("large.html", { ranks: 1000, servers: 20, failing: [500] });
   small = write("small.html", { ranks: 8, servers: 2, failing: [3] });
+  pair = join(directory, "pair.html");
+  writeFileSync(pair, pageOf(compared(), "pair"));
   browser = await launch();
 });
 
@@ -299,6 +301,45 @@ describe("everybody", () => {
     await page.emulateMedia({ media: "print" });
     assert.ok(await page.locator('.legend [data-kind="write"]').isVisible());
     assert.ok(!(await page.locator(".buttons").isVisible()));
+    await page.close();
+  });
+});
+
+describe("runs compared", () => {
+  const names = (page) => page.locator(".gutter .name").allTextContents();
+
+  test("stand on one axis or, by T, with the calls of B below those of A", async () => {
+    const { page, complaints } = await openFile(browser, pair);
+    assert.ok((await names(page)).includes("B: after") && !(await names(page)).includes("B stretched"));
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press("t");
+    await page.locator(".gutter .name", { hasText: /^B stretched$/ }).waitFor();
+    assert.ok(!(await names(page)).includes("B: after"));
+    assert.equal(await page.getByLabel("Axis of time (T)").inputValue(), "stretched");
+    await page.waitForFunction(() => location.hash.includes("axis=stretched"));
+    await page.getByLabel("Axis of time (T)").selectOption("common");
+    await page.locator(".gutter .name", { hasText: /^B: after$/ }).waitFor();
+    await page.waitForFunction(() => !location.hash.includes("axis="));
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("keep the call that is selected, and its matches are counted once", async () => {
+    const { page } = await openFile(browser, `${pair}#call=1.7`);
+    const selected = () => page.locator(".details dl").textContent();
+    await page.waitForFunction(() => document.querySelector(".details dl")?.textContent.includes("3 µs"));
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press("t");
+    await page.waitForFunction(() => location.hash.includes("call=2.7") && document.querySelector(".details dl")?.textContent.includes("1 µs"));
+    assert.match(await selected(), /28,672|28672/);
+    await page.getByRole("searchbox").fill("write");
+    await page.waitForFunction(() => document.querySelector(".matches").textContent === "160 calls");
+    await page.close();
+  });
+
+  test("no other page offers it", async () => {
+    const { page } = await openFile(browser, small);
+    assert.equal(await page.getByLabel("Axis of time (T)").count(), 0);
     await page.close();
   });
 });

@@ -14,7 +14,7 @@ pub fn compare<'a>(runs: &[(String, &'a Trace)]) -> Page<'a> {
     let timelines = runs
         .iter()
         .zip(&labels)
-        .map(|((_, trace), label)| Timeline { label: label.clone(), trace })
+        .map(|((_, trace), label)| Timeline { label: label.clone(), trace, stretches: None })
         .collect();
     let first = runs.first().map(|(_, trace)| &trace.header);
     Page {

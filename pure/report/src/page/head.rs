@@ -51,6 +51,8 @@ impl Kind {
 #[derive(Serialize)]
 pub(super) struct Head<'a> {
     label: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stretches: Option<usize>,
     origin: String,
     strategies: &'a [String],
     count: usize,
@@ -137,7 +139,7 @@ pub(super) struct Packed {
 
 /// The head of a trace whose columns are packed.
 pub(super) fn head<'a>(
-    label: &'a str,
+    (label, stretches): (&'a str, Option<usize>),
     trace: &'a Trace,
     order: &Order,
     functions: &BTreeMap<Function, u8>,
@@ -151,6 +153,7 @@ pub(super) fn head<'a>(
     };
     Head {
         label,
+        stretches,
         origin: format!("{:?}", trace.header.origin).to_lowercase(),
         strategies: &trace.header.strategies,
         count: trace.events.len(),

@@ -21,7 +21,7 @@ pub fn render(page: &Page<'_>) -> Vec<u8> {
     let timelines: Vec<_> = page
         .timelines
         .iter()
-        .map(|timeline| encode_with_positions(&timeline.label, timeline.trace))
+        .map(|timeline| encode_with_positions(&timeline.label, timeline.trace, timeline.stretches))
         .collect();
     let placed = page.sections.iter().any(|section| matches!(section, Section::Timeline));
     let mut jumps = Vec::new();

@@ -25,11 +25,15 @@ pub(super) struct Encoded {
 
 /// The exchange form of a trace.
 pub fn encode(label: &str, trace: &Trace) -> Vec<u8> {
-    encode_with_positions(label, trace).bytes
+    encode_with_positions(label, trace, None).bytes
 }
 
 /// The exchange form of a trace, and where each of its rows went.
-pub(super) fn encode_with_positions(label: &str, trace: &Trace) -> Encoded {
+pub(super) fn encode_with_positions(
+    label: &str,
+    trace: &Trace,
+    stretches: Option<usize>,
+) -> Encoded {
     let order = order(trace);
     let positions = positions(&order);
     let functions = functions_used(trace);
@@ -50,7 +54,7 @@ pub(super) fn encode_with_positions(label: &str, trace: &Trace) -> Encoded {
             bytes: column.deflate(),
         })
         .collect();
-    let head = head(label, trace, &order, &functions, &packed);
+    let head = head((label, stretches), trace, &order, &functions, &packed);
     Encoded { bytes: assemble(&head, &packed), positions }
 }
 
