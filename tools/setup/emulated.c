@@ -1,10 +1,14 @@
 /* What programs may ask of Linux, and emulators may not give: `emulated WORD` ends 0 when it is as on Linux itself. */
 #define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -82,6 +86,31 @@ static int traced(void) {
     return ended_with(pid) == 0;
 }
 
+/* A program may filter its system calls. */
+static int filtered(void) {
+    struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {1, all};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+/* A program may have less memory than there is. */
+static int limited_memory(void) {
+    struct rlimit limit = {100 << 20, 100 << 20};
+    return setrlimit(RLIMIT_AS, &limit) == 0 &&
+           mmap(NULL, 200 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
+}
+
+/* Others see which program a process is. */
+static int seen_by_name(void) {
+    char own[4096] = "", seen[4096] = "", name[32];
+    pid_t pid = fork();
+    if (pid == 0) pause(), _exit(0);
+    snprintf(name, sizeof name, "/proc/%d/exe", (int)pid);
+    int is_seen = readlink("/proc/self/exe", own, sizeof own - 1) > 0 && readlink(name, seen, sizeof seen - 1) > 0;
+    kill(pid, SIGKILL), waitpid(pid, NULL, 0);
+    return is_seen && strcmp(own, seen) == 0;
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *word;
@@ -89,7 +118,8 @@ int main(int count, char **arguments) {
     } all[] = {
         {"wiped-by-fork", wiped_by_fork}, {"shared-by-vfork", shared_by_vfork}, {"shared-by-clone", shared_by_clone},
         {"quiet-end", quiet_end},         {"user-namespace", user_namespace},   {"other-user", other_user},
-        {"traced", traced},
+        {"traced", traced},               {"filtered", filtered},               {"limited-memory", limited_memory},
+        {"seen-by-name", seen_by_name},
     };
     for (size_t i = 0; count == 2 && i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].word, arguments[1]) == 0) return all[i].is_given() ? 0 : 1;

@@ -1,5 +1,6 @@
-/* Opens, writes and closes on the smallest stacks there are: a signal handler's of 8 KiB, a thread's
-   of PTHREAD_STACK_MIN. Prints how deep the calls of each went, measured by a pattern in the stack. */
+/* Opens, writes and closes on the smallest stacks there are: a signal handler's of as many bytes as signal.h
+   advises on the machine, a thread's of PTHREAD_STACK_MIN. Prints how deep the calls of each went, measured by a
+   pattern in the stack. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* SIGSTKSZ of Linux; of AArch64's a frame takes 4.5 KiB, before there is a call. */
+#ifdef __aarch64__
+#define SIGNAL_STACK_BYTES 16384
+#else
+#define SIGNAL_STACK_BYTES 8192
+#endif
 
 static volatile int failed;
 
@@ -30,19 +38,19 @@ static void handler(int signal) { work(signal == SIGUSR1 ? "handler" : "other");
 static void *thread(void *name) { work(name); return NULL; }
 
 int main(void) {
-    size_t size = 8192;
+    size_t size = SIGNAL_STACK_BYTES, page = sysconf(_SC_PAGESIZE);
     /* A page that nobody may touch below: too deep a stack is a crash, not a wrong byte elsewhere. */
-    char *area = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mprotect(area, 4096, PROT_NONE);
-    memset(area + 4096, 0x5a, size);
-    stack_t stack = {.ss_sp = area + 4096, .ss_size = size};
+    char *area = mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(area, page, PROT_NONE);
+    memset(area + page, 0x5a, size);
+    stack_t stack = {.ss_sp = area + page, .ss_size = size};
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
     if (sigaltstack(&stack, NULL)) return 2;
     sigaction(SIGUSR1, &action, NULL);
     raise(SIGUSR1);
     raise(SIGUSR1);
     size_t untouched = 0;
-    while (untouched < size && area[4096 + untouched] == 0x5a) untouched++;
+    while (untouched < size && area[page + untouched] == 0x5a) untouched++;
     if (getenv("TELL")) fprintf(stderr, "depth %zu\n", size - untouched);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
