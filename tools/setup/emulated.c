@@ -93,13 +93,6 @@ static int filtered(void) {
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
-/* A program may have less memory than there is. */
-static int limited_memory(void) {
-    struct rlimit limit = {100 << 20, 100 << 20};
-    return setrlimit(RLIMIT_AS, &limit) == 0 &&
-           mmap(NULL, 200 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
-}
-
 /* Others see which program a process is. */
 static int seen_by_name(void) {
     char own[4096] = "", seen[4096] = "", name[32];
@@ -118,8 +111,7 @@ int main(int count, char **arguments) {
     } all[] = {
         {"wiped-by-fork", wiped_by_fork}, {"shared-by-vfork", shared_by_vfork}, {"shared-by-clone", shared_by_clone},
         {"quiet-end", quiet_end},         {"user-namespace", user_namespace},   {"other-user", other_user},
-        {"traced", traced},               {"filtered", filtered},               {"limited-memory", limited_memory},
-        {"seen-by-name", seen_by_name},
+        {"traced", traced},               {"filtered", filtered},               {"seen-by-name", seen_by_name},
     };
     for (size_t i = 0; count == 2 && i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].word, arguments[1]) == 0) return all[i].is_given() ? 0 : 1;

@@ -88,9 +88,9 @@ fn run_otf2(arguments: &Arguments) -> Result<ExitCode, Failure> {
             .hint("name one that is not there: -o DIRECTORY")
     })?;
     let source = trace_file::source(&arguments.trace)?;
-    otf2::write(directory, |mut lines| {
+    otf2::write(directory, |lines| {
         let broken = Cell::new(None);
-        let written = export::otf2(source.header(), until_broken(&source, &broken), &mut lines);
+        let written = export::otf2(source.header(), until_broken(&source, &broken), lines);
         match broken.into_inner() {
             Some(refusal) => Err(refusal.into()),
             None => written.map(tell_left_out).map_err(|error| at(directory, &error)),

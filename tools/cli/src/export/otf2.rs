@@ -87,8 +87,8 @@ impl Writer {
             Ok(status) => status,
             Err(error) => return Some(Failure::new(error)),
         };
-        let words = said.lines().filter_map(|line| line.strip_prefix("error: "));
-        let failure = match words.last() {
+        let mut words = said.lines().filter_map(|line| line.strip_prefix("error: "));
+        let failure = match words.next_back() {
             Some(problem) => Failure::new(problem),
             None => Failure::new(format!("what writes the archive ended with {status}")),
         };

@@ -119,18 +119,8 @@ fn limits_of_the_program_bind_neither_recorder_nor_make_it_fail() {
         ("space", "100000000"),
         ("files", "5"),
         ("files", "20"),
-        ("full", "20"),
     ] {
-        let whole = |way: &str| {
-            let trace = trace(directory.path());
-            let calls = trace.events.iter().filter(|e| e.function == iolab_trace::Function::PWRITE);
-            assert_eq!(calls.count(), 40_000, "{which} {limit}, {way}: {:?}", trace.header.losses);
-        };
-        same_in_every_way(&[program, which, limit], &work);
-        whole("below strategies");
-        let output = record(directory.path(), &[], &[program, which, limit]);
-        assert_eq!(output.status.code(), Some(4), "{which} {limit}: {}", said(&output));
-        whole("recorded");
+        is_recorded_whole(directory.path(), &work, [program, which, limit]);
     }
     // Limits of the shell that iolab itself is started in.
     for limit in ["ulimit -f 64", "ulimit -v 600000", "ulimit -n 16"] {
@@ -143,6 +133,28 @@ fn limits_of_the_program_bind_neither_recorder_nor_make_it_fail() {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(4), "{limit}: {}", said(&output));
     }
+}
+
+#[test]
+fn a_program_that_uses_all_its_descriptors_but_one_is_recorded_with_its_child() {
+    let (directory, work) = workshop();
+    let program = guest("limits", directory.path());
+    is_recorded_whole(directory.path(), &work, [program.to_str().unwrap(), "full", "20"]);
+}
+
+/// Of `limits` all calls are there, those of its child too.
+#[track_caller]
+fn is_recorded_whole(directory: &Path, work: &Path, words: [&str; 3]) {
+    let whole = |way: &str| {
+        let trace = trace(directory);
+        let calls = trace.events.iter().filter(|e| e.function == iolab_trace::Function::PWRITE);
+        assert_eq!(calls.count(), 40_000, "{words:?}, {way}: {:?}", trace.header.losses);
+    };
+    same_in_every_way(&words, work);
+    whole("below strategies");
+    let output = record(directory, &[], &words);
+    assert_eq!(output.status.code(), Some(4), "{words:?}: {}", said(&output));
+    whole("recorded");
 }
 
 #[test]
