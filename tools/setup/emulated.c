@@ -104,6 +104,13 @@ static int seen_by_name(void) {
     return is_seen && strcmp(own, seen) == 0;
 }
 
+/* A program is told its own state. */
+static int own_state(void) {
+    char state = '?';
+    FILE *file = fopen("/proc/self/stat", "r");
+    return file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'R';
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *word;
@@ -112,6 +119,7 @@ int main(int count, char **arguments) {
         {"wiped-by-fork", wiped_by_fork}, {"shared-by-vfork", shared_by_vfork}, {"shared-by-clone", shared_by_clone},
         {"quiet-end", quiet_end},         {"user-namespace", user_namespace},   {"other-user", other_user},
         {"traced", traced},               {"filtered", filtered},               {"seen-by-name", seen_by_name},
+        {"own-state", own_state},
     };
     for (size_t i = 0; count == 2 && i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].word, arguments[1]) == 0) return all[i].is_given() ? 0 : 1;
