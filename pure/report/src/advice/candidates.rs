@@ -1,11 +1,12 @@
 //! The stacks a trace gives reason for: a function of the trace, the catalogue and the rules.
 
-use super::reason::{RULES, Rule, seen, words};
+use super::above::above;
+use super::reason::{RULES, Rule, Seen, seen, words};
 use crate::analysis::Analysis;
 use crate::facts::{Facts, FileFacts};
 use crate::findings::common_directory;
 use iolab_policy::insitu::stacking::{self, Consent, Setting, Verdict};
-use iolab_policy::insitu::{Selection, StrategySpec, literal_glob, runtimes};
+use iolab_policy::insitu::{Plan, Selection, StrategySpec, literal_glob, runtimes};
 use iolab_trace::Trace;
 use iolab_vocab::Direction;
 
@@ -24,6 +25,17 @@ pub struct Permission {
     pub consent: Consent,
     /// Nobody outside of the run writes to its files.
     pub no_outsiders: bool,
+}
+
+/// What strategies may go by that a trace does not hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Means<'a> {
+    /// Where the trace lies.
+    pub recorded: Option<&'a str>,
+    /// A directory on quicker storage.
+    pub fast_place: Option<&'a str>,
+    /// Files are compared by what is in them, so the same data may lie elsewhere.
+    pub compares_contents: bool,
 }
 
 /// A stack worth a prediction.
@@ -48,6 +60,13 @@ impl Candidate {
         names
     }
 
+    /// Whether a simulation has the calls that its stages hear, and what they put elsewhere.
+    pub fn is_predictable(&self) -> bool {
+        let is_alone = |spec: &StrategySpec| spec.needs_mount();
+        !self.stack.iter().any(is_alone)
+            && stacking::is_heard(&self.stack, Setting::Scratch).is_ok()
+    }
+
     /// How much there is to read in it: of equals the plainest is preferred.
     pub(super) fn words(&self) -> (usize, usize) {
         (self.stack.len(), self.stack.iter().map(|spec| spec.parameters.len()).sum())
@@ -69,13 +88,24 @@ pub struct Withheld {
     pub flag: &'static str,
 }
 
+/// A strategy that finds nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// Its name.
+    pub strategy: &'static str,
+    /// What it would take, for each way to apply it.
+    pub wants: Vec<String>,
+}
+
 /// What a trace gives reason for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidates {
     /// To be predicted, the ones of fewest stages first.
     pub stacks: Vec<Candidate>,
-    /// Left out for want of consent.
+    /// Left out for want of consent, or of something else the user can give.
     pub withheld: Vec<Withheld>,
+    /// Strategies that find nothing to do, each with what it would take.
+    pub idle: Vec<Idle>,
     /// There were more stacks than are looked at.
     pub is_cut: bool,
 }
@@ -89,16 +119,28 @@ struct Stage {
 /// All stacks of up to three stages that the rules allow, the user consents to and the trace gives
 /// reason for. With a directory, strategies that hold or place bytes are only for files in it, which are
 /// compared; others for files outside as well that the program only reads.
-pub fn candidates(trace: &Trace, directory: Option<&str>, permission: Permission) -> Candidates {
+pub fn candidates(
+    trace: &Trace,
+    directory: Option<&str>,
+    permission: Permission,
+    means: Means,
+) -> Candidates {
     let analysis = Analysis::seen(trace);
     let facts = Facts::of(&analysis);
-    let files: Vec<&FileFacts> =
-        facts.files.iter().filter(|file| is_eligible(file, directory)).collect();
+    let above = above(trace, &analysis);
+    let files = facts.files.iter().filter(|file| is_eligible(file, directory));
+    let known = files.map(|file| {
+        let above = above.get(&file.index).copied().unwrap_or_default();
+        Seen { file, above }
+    });
+    let asked = Asked { trace, files: known.collect(), directory, permission, means };
     let mut found = Candidates::default();
-    let stages: Vec<Stage> = RULES
-        .iter()
-        .filter_map(|rule| stage(rule, &files, directory, permission, &mut found))
-        .collect();
+    let stages: Vec<Stage> =
+        RULES.iter().filter_map(|rule| asked.stage(rule, &mut found)).collect();
+    let is_busy = |rule: &Rule| seen(rule, &asked.files).is_some();
+    let busy: Vec<&str> =
+        RULES.iter().filter(|rule| is_busy(rule)).map(|rule| rule.strategy).collect();
+    found.idle.retain(|idle| !busy.contains(&idle.strategy));
     let mut stacks: Vec<Vec<&Stage>> = vec![Vec::new()];
     for _ in 0..STAGES_MAX {
         stacks = (stacks.iter())
@@ -113,6 +155,8 @@ pub fn candidates(trace: &Trace, directory: Option<&str>, permission: Permission
             }
         }
     }
+    // What is not simulated has to run to be known, and a stack of three is rarely worth that.
+    found.stacks.retain(|it| it.stack.len() <= 2 || it.is_predictable());
     found.is_cut = found.stacks.len() > CANDIDATES_MAX;
     found.stacks.truncate(CANDIDATES_MAX);
     found
@@ -131,41 +175,102 @@ fn is_in(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
-fn stage(
-    rule: &Rule,
-    files: &[&FileFacts],
-    directory: Option<&str>,
+/// A question for candidates.
+struct Asked<'f, 'a> {
+    trace: &'f Trace,
+    files: Vec<Seen<'f, 'a>>,
+    directory: Option<&'f str>,
     permission: Permission,
-    found: &mut Candidates,
-) -> Option<Stage> {
-    let (calls, hits) = seen(rule, files)?;
-    let reason = words(rule, calls, &hits);
-    let selection = selection(&hits, directory);
-    let spec = |parameters: &&str| {
-        let joint = if parameters.is_empty() { "" } else { ":" };
-        let spec = StrategySpec::parse(&format!("{}{joint}{parameters}", rule.strategy));
-        spec.expect("a trial is a strategy").for_files(selection.clone())
-    };
-    let specs: Vec<StrategySpec> = rule.trials.iter().map(spec).collect();
-    let is_assumed = |spec: &StrategySpec| spec.parameters.iter().any(|it| it.0 == "outsiders");
-    let flag = match specs[0].classes().asks_for() {
-        _ if specs.iter().any(is_assumed) && !permission.no_outsiders => Some("--outsiders none"),
-        Some((flag, _)) => {
-            stacking::check(&specs[..1], Setting::Live, permission.consent).is_err().then_some(flag)
-        }
-        None => None,
-    };
-    if let Some(flag) = flag {
-        found.withheld.push(Withheld { reason, flag });
-        return None;
-    }
-    Some(Stage { specs, reason })
+    means: Means<'f>,
 }
 
-/// Whether one stage may stand above another, and gains by it.
+impl Asked<'_, '_> {
+    /// What a rule has to offer; else why it has nothing is noted.
+    fn stage(&self, rule: &Rule, found: &mut Candidates) -> Option<Stage> {
+        let Some((calls, hits)) = seen(rule, &self.files) else {
+            note_idle(rule, &mut found.idle);
+            return None;
+        };
+        let reason = words(rule, calls, &hits);
+        let specs = match self.specs(rule, &selection(&hits, self.directory)) {
+            Ok(specs) => specs,
+            Err(flag) => {
+                found.withheld.push(Withheld { reason, flag });
+                return None;
+            }
+        };
+        Some(Stage { specs, reason })
+    }
+
+    /// The strategies of a rule.
+    ///
+    /// # Errors
+    /// What the user would have to say for them.
+    fn specs(&self, rule: &Rule, selection: &Selection) -> Result<Vec<StrategySpec>, &'static str> {
+        if rule.moves_bytes && !self.means.compares_contents {
+            return Err("--same 'GLOB=COMMAND'");
+        }
+        let filled = rule.trials.iter().map(|trial| self.filled(trial));
+        let spec = |parameters: String| {
+            let joint = if parameters.is_empty() { "" } else { ":" };
+            let spec = StrategySpec::parse(&format!("{}{joint}{parameters}", rule.strategy));
+            let spec = spec.expect("a trial is a strategy").for_files(selection.clone());
+            let plan = spec.plan_path().and_then(|_| Plan::of(self.trace).ok());
+            StrategySpec { plan, ..spec }
+        };
+        let specs: Vec<StrategySpec> =
+            filled.map(|trial| trial.map(spec)).collect::<Result<_, _>>()?;
+        let is_assumed = |spec: &StrategySpec| {
+            spec.parameters.iter().any(|it| ["outsiders", "exclusive"].contains(&it.0.as_str()))
+        };
+        if specs.iter().any(is_assumed) && !self.permission.no_outsiders {
+            return Err("--outsiders none");
+        }
+        match specs[0].classes().asks_for() {
+            Some((flag, _))
+                if stacking::check(&specs[..1], Setting::Live, self.permission.consent)
+                    .is_err() =>
+            {
+                Err(flag)
+            }
+            _ => Ok(specs),
+        }
+    }
+
+    /// Parameters with what is brought from outside in their place.
+    ///
+    /// # Errors
+    /// What the user would have to say.
+    fn filled(&self, trial: &str) -> Result<String, &'static str> {
+        let places = [
+            ("{recorded}", self.means.recorded, "--results DIR outside of the output directory"),
+            ("{fast}", self.means.fast_place, "--fast DIR"),
+        ];
+        let Some((word, path, flag)) = places.into_iter().find(|it| trial.contains(it.0)) else {
+            return Ok(trial.to_owned());
+        };
+        // A parameter ends at a comma, and braces have a meaning of their own.
+        let path = path.filter(|path| !path.contains([',', '{', '}', '+', '\\']));
+        path.map(|path| trial.replace(word, path)).ok_or(flag)
+    }
+}
+
+/// A strategy may have several rules: it is idle where none has anything to do.
+fn note_idle(rule: &Rule, idle: &mut Vec<Idle>) {
+    let wants = format!("{} {}", rule.habit, rule.noun);
+    match idle.iter_mut().find(|known| known.strategy == rule.strategy) {
+        Some(known) if known.wants.contains(&wants) => {}
+        Some(known) => known.wants.push(wants),
+        None => idle.push(Idle { strategy: rule.strategy, wants: vec![wants] }),
+    }
+}
+
+/// Whether one stage may stand above another, and gains by it. Stages of different layers stand in one order only.
 fn stands_on(above: &Stage, below: &Stage) -> bool {
     let (upper, lower) = (&above.specs[0], &below.specs[0]);
-    upper.name != lower.name && stacking::verdict(upper.row(), lower.row()) == Verdict::Allowed
+    upper.name != lower.name
+        && upper.layer().depth() <= lower.layer().depth()
+        && stacking::verdict(upper.row(), lower.row()) == Verdict::Allowed
 }
 
 /// A stack with all choices of parameters.
@@ -241,6 +346,10 @@ mod tests {
         Event { length: bytes, result: bytes, ..Event::of(function) }
     }
 
+    fn advised(trace: &Trace, directory: Option<&str>, permission: Permission) -> Candidates {
+        candidates(trace, directory, permission, Means::default())
+    }
+
     fn labels(found: &Candidates) -> Vec<String> {
         found.stacks.iter().map(Candidate::label).collect()
     }
@@ -248,7 +357,7 @@ mod tests {
     #[test]
     fn only_what_finds_something_to_do_is_a_candidate_and_says_what() {
         let writes = trace(&[("/out/a", of(Function::PWRITE, 100), 200)]);
-        let found = candidates(&writes, None, Permission::default());
+        let found = advised(&writes, None, Permission::default());
         assert!(found.stacks.iter().all(|it| it.kind() == ["write-back"]), "{:?}", labels(&found));
         assert_eq!(
             found.stacks[0].reasons,
@@ -257,7 +366,7 @@ mod tests {
         assert_eq!(found.stacks[0].stack[0].text, "write-back:paths=/out/a");
         for idle in [of(Function::PWRITE, 1 << 20), of(Function::STAT, 0)] {
             let idle = trace(&[("/out/a", idle, 200)]);
-            assert_eq!(candidates(&idle, None, Permission::default()), Candidates::default());
+            assert_eq!(advised(&idle, None, Permission::default()).stacks, []);
         }
     }
 
@@ -270,7 +379,7 @@ mod tests {
             ("/out/d", of(Function::LSEEK, 0), 200),
         ]);
         let consent = Consent::of(&["weaker-durability".to_owned()], false, false).unwrap();
-        let found = candidates(&busy, None, Permission { consent, no_outsiders: true });
+        let found = advised(&busy, None, Permission { consent, no_outsiders: true });
         assert!(found.withheld.is_empty() && !found.is_cut);
         assert!(found.stacks.iter().any(|it| it.stack.len() == 3), "{:?}", labels(&found));
         for candidate in &found.stacks {
@@ -278,7 +387,7 @@ mod tests {
             let checked = stacking::check(&candidate.stack, Setting::Live, consent);
             assert!(checked.is_ok_and(|remarks| remarks.is_empty()), "{}", candidate.label());
         }
-        let cautious = candidates(&busy, None, Permission::default());
+        let cautious = advised(&busy, None, Permission::default());
         let flags: Vec<&str> = cautious.withheld.iter().map(|withheld| withheld.flag).collect();
         assert!(
             flags.contains(&"--allow weaker-durability") && flags.contains(&"--outsiders none")
@@ -295,7 +404,7 @@ mod tests {
             ("/elsewhere/b", of(Function::PWRITE, 100), 900),
             ("/data/input", of(Function::PREAD, 100), 200),
         ]);
-        let found = candidates(&wide, Some("/run/out"), Permission::default());
+        let found = advised(&wide, Some("/run/out"), Permission::default());
         for spec in found.stacks.iter().flat_map(|candidate| &candidate.stack) {
             let expected = match spec.name {
                 "write-back" => "/run/out/**",

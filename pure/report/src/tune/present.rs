@@ -1,7 +1,7 @@
 //! A tuning as text, as JSON and as a profile.
 
 use super::{Exit, Outcome, Verdict};
-use crate::advice::{Candidate, Withheld, withheld_json};
+use crate::advice::{Candidate, Idle, Withheld, idle_json, idle_text, withheld_json};
 use crate::page::Table;
 use crate::profile::{Evidence, Guards, Profile, Speedup};
 use crate::statistics::median;
@@ -33,6 +33,10 @@ pub struct Tuned {
     pub run_count: usize,
     /// What is left out for want of consent.
     pub withheld: Vec<Withheld>,
+    /// Strategies that find nothing to do.
+    pub idle: Vec<Idle>,
+    /// Outputs in which plain runs differ among themselves, so nobody can be held to them.
+    pub not_compared: Vec<String>,
     /// What else to know, a sentence each.
     pub notes: Vec<String>,
     /// Why there are fewer runs than planned, if there are.
@@ -93,6 +97,7 @@ impl Tuned {
         for Withheld { reason, flag } in &self.withheld {
             let _ = writeln!(text, "left out, {flag} would let it in: {reason}");
         }
+        text += &idle_text(&self.idle);
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
@@ -118,7 +123,16 @@ impl Tuned {
         });
         let label = self.winner().map(|winner| winner.candidate.label());
         match (self.outcome.verdict, label, held) {
-            (Verdict::Helps, Some(label), Some(held)) => format!("{label}: {held}"),
+            (Verdict::Helps, Some(label), Some(held)) => {
+                let but = match self.not_compared.len() {
+                    0 => String::new(),
+                    _ => format!(
+                        "; whether it is right is not known of {}, in which plain runs differ, too",
+                        self.not_compared.join(", ")
+                    ),
+                };
+                format!("{label}: {held}{but}")
+            }
             (Verdict::NothingHelps, Some(label), Some(held)) => {
                 format!("nothing helps: the best was {label}, {held}")
             }
@@ -167,6 +181,8 @@ impl Tuned {
             "speedup": self.outcome.speedup.map(|(middle, interval)| {
                 json!({ "median": middle, "interval": interval })
             }),
+            "not_compared": self.not_compared,
+            "idle": self.idle.iter().map(idle_json).collect::<Vec<_>>(),
             "withheld": self.withheld.iter().map(withheld_json).collect::<Vec<_>>(),
             "notes": self.notes,
             "incomplete": self.incomplete,

@@ -10,6 +10,9 @@ const FIELD_MAX: usize = 12;
 const FIRST_ROUNDS: usize = 2;
 /// Pairs of plain and winner that confirm it: of six on, the interval of their median is exact.
 const PAIRS: std::ops::RangeInclusive<usize> = 8..=20;
+/// Who was so much faster in the rounds of the selection is confirmed by the fewest pairs. These are other runs, so
+/// how many there are depends on nothing that they say.
+const CLEAR: f64 = 1.25;
 
 /// How a budget of runs is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,12 +189,18 @@ impl Tournament {
     }
 
     fn end_if_confirmed(&mut self) {
-        if self.confirmed.len() >= self.pairs {
+        if self.confirmed.len() >= self.pairs_needed() {
             self.has_ended = true;
         } else if self.left.is_empty() {
             self.confirmed.clear();
             self.call_back();
         }
+    }
+
+    /// Pairs that confirm who is left.
+    fn pairs_needed(&self) -> usize {
+        let is_clear = |&at: &usize| !self.ratios[at].is_empty() && self.selected(at) >= CLEAR;
+        if self.left.iter().any(is_clear) { self.pairs.min(*PAIRS.start()) } else { self.pairs }
     }
 
     /// The winner was wrong after all: the best of those that were only slower is to be confirmed.
@@ -336,6 +345,19 @@ mod tests {
             assert!(selection_runs(field) + 2 * pairs <= runs);
             assert!(ran as usize <= selection_runs(field) + 2 * 10, "{ran} of {field}");
         }
+    }
+
+    #[test]
+    fn a_clear_winner_is_confirmed_by_few_pairs_and_a_close_one_by_all() {
+        let pairs = |seconds: f64| {
+            let mut tournament = Tournament::new(Plan { field: 2, pairs: 20 });
+            while let Some(round) = tournament.next_round().map(<[usize]>::to_vec) {
+                let right = |at| (at, Ran::Right(if at == 0 { seconds } else { 0.99 }));
+                tournament.heard(1.0, &round.into_iter().map(right).collect::<Vec<_>>());
+            }
+            tournament.outcome().confirmed
+        };
+        assert_eq!((pairs(0.5), pairs(0.9)), (8, 20));
     }
 
     #[test]
