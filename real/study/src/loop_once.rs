@@ -257,7 +257,6 @@ impl Loop<'_> {
                 best = next;
             }
         }
-        self.has_ranks = best.header.rank_count() > 1;
         self.laboratory.save(&self.place.results().join("recorded.iot"), &best)?;
         Ok(best)
     }
@@ -291,11 +290,13 @@ impl Loop<'_> {
                 ending(run.status)
             )));
         }
+        let trace = self.laboratory.load(&kept)?;
+        self.has_ranks = trace.header.rank_count() > 1;
         let differences = self.differences(&run, first)?;
         if let Some((name, what)) = differences.first_key_value() {
             self.notes.push(format!("in the recorded run {name} {what}"));
         }
-        self.laboratory.load(&kept)
+        Ok(trace)
     }
 
     pub(crate) fn platform(&self, watcher: &dyn Watcher) -> Result<Platform, StudyError> {

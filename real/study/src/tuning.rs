@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Of the budget, predictions get this share at most.
 const PREDICTING: f64 = 0.25;
+/// Where a stack leaves something else, so many more plain runs at most have the chance to do the same.
+const DOUBTS: usize = 4;
 /// Runs of a field at most, however much time there is: more rounds tell nothing new.
 const RUNS_MAX: usize = 300;
 
@@ -46,6 +48,8 @@ pub(crate) struct Searched {
 #[derive(Default)]
 struct Differences {
     plain: BTreeMap<String, String>,
+    /// Plain runs that were made for nothing else.
+    doubted: usize,
 }
 
 impl Differences {
@@ -55,6 +59,14 @@ impl Differences {
         // "is missing", "is new", "is of another kind"
         let is_about_being = |what: &str| what.starts_with("is ");
         self.plain.get(name).is_some_and(|known| !is_about_being(what) || is_about_being(known))
+    }
+
+    /// Those that no plain run has shown.
+    fn not_excused<'a>(
+        &'a self,
+        differences: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = (&'a String, &'a String)> {
+        differences.iter().filter(|(name, what)| !self.excuses(name, what))
     }
 }
 
@@ -134,12 +146,13 @@ impl Loop<'_> {
             directory: self.job.directory.to_string_lossy().into_owned(),
             platform: platform.name.clone(),
             rank_count: recorded.header.rank_count(),
+            kinds: by_kind(&searched.found.stacks),
             candidate_count: searched.found.stacks.len(),
             simulated_count: searched.simulated_count,
             outcome: tournament.outcome(),
             field: field.into_iter().take(plan.field).enumerate().map(entered).collect(),
             plain_s,
-            run_count: counted,
+            run_count: counted + seen.doubted,
             withheld: searched.found.withheld,
             idle: searched.found.idle,
             not_compared: seen.plain.into_keys().collect(),
@@ -247,8 +260,9 @@ impl Loop<'_> {
                 }
             }
         }
+        self.doubt(&ran, first, seen, watcher)?;
         let judged = |(at, (run, differences)): (usize, (Run, BTreeMap<String, String>))| {
-            let mut wrong = differences.iter().filter(|(name, what)| !seen.excuses(name, what));
+            let mut wrong = seen.not_excused(&differences);
             let said = || format!("{}: {}", ending(run.status), run.errors.last_lines());
             (
                 at,
@@ -263,6 +277,32 @@ impl Loop<'_> {
         Ok((plain_s.expect("each round has a plain run"), ran))
     }
 
+    /// Looks whether it is the command itself that leaves now this and now that: what a stack has left otherwise is
+    /// only its fault where plain runs never leave it so.
+    fn doubt(
+        &self,
+        ran: &[(usize, (Run, BTreeMap<String, String>))],
+        first: &Run,
+        seen: &mut Differences,
+        watcher: &dyn Watcher,
+    ) -> Result<(), StudyError> {
+        for _ in 0..DOUBTS {
+            let is_wrong = |(_, (run, differences)): &(usize, (Run, BTreeMap<_, _>))| {
+                run.status.success() && seen.not_excused(differences).next().is_some()
+            };
+            if !ran.iter().any(is_wrong) {
+                break;
+            }
+            watcher.run("plain, in doubt");
+            let (run, differences) = self.compared(&mut self.plain(), first)?;
+            seen.doubted += 1;
+            if run.status.success() {
+                seen.plain.extend(differences);
+            }
+        }
+        Ok(())
+    }
+
     fn compared(
         &self,
         command: &mut Command,
@@ -274,6 +314,12 @@ impl Loop<'_> {
     }
 }
 
+fn by_kind(candidates: &[Candidate]) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    candidates.iter().for_each(|it| *kinds.entry(it.kind().join(" + ")).or_default() += 1);
+    kinds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,7 +328,7 @@ mod tests {
     fn what_plain_runs_differ_in_is_excused_and_a_file_that_is_gone_is_not() {
         let plain = [("log", "differs from byte 3 on"), ("lock", "is missing")];
         let plain = plain.map(|(name, what)| (name.to_owned(), what.to_owned())).into();
-        let seen = Differences { plain };
+        let seen = Differences { plain, doubted: 0 };
         assert!(seen.excuses("log", "has 7 bytes instead of 9"));
         assert!(!seen.excuses("log", "is missing") && !seen.excuses("data", "is missing"));
         assert!(seen.excuses("lock", "is missing") && seen.excuses("lock", "has mode 600"));

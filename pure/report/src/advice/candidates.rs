@@ -131,7 +131,7 @@ pub fn candidates(
     let files = facts.files.iter().filter(|file| is_eligible(file, directory));
     let known = files.map(|file| {
         let above = above.get(&file.index).copied().unwrap_or_default();
-        Seen { file, above }
+        Seen { file, above, is_of_ranks: file.rank_count(&facts) > 1 }
     });
     let asked = Asked { trace, files: known.collect(), directory, permission, means };
     let mut found = Candidates::default();
@@ -150,7 +150,8 @@ pub fn candidates(
             .collect();
         for stack in &stacks {
             let reasons: Vec<String> = stack.iter().map(|stage| stage.reason.clone()).collect();
-            for specs in choices(stack) {
+            for specs in choices(stack).into_iter().filter(|it| is_allowed(it, permission.consent))
+            {
                 found.stacks.push(Candidate { stack: specs, reasons: reasons.clone() });
             }
         }
@@ -227,12 +228,7 @@ impl Asked<'_, '_> {
             return Err("--outsiders none");
         }
         match specs[0].classes().asks_for() {
-            Some((flag, _))
-                if stacking::check(&specs[..1], Setting::Live, self.permission.consent)
-                    .is_err() =>
-            {
-                Err(flag)
-            }
+            Some((flag, _)) if !is_allowed(&specs[..1], self.permission.consent) => Err(flag),
             _ => Ok(specs),
         }
     }
@@ -253,6 +249,15 @@ impl Asked<'_, '_> {
         let path = path.filter(|path| !path.contains([',', '{', '}', '+', '\\']));
         path.map(|path| trial.replace(word, path)).ok_or(flag)
     }
+}
+
+/// Whether `iolab run` would take a stack.
+fn is_allowed(stack: &[StrategySpec], consent: Consent) -> bool {
+    let setting = match stack.iter().any(StrategySpec::needs_mount) {
+        true => Setting::Mounted,
+        false => Setting::Live,
+    };
+    stacking::check(stack, setting, consent).is_ok()
 }
 
 /// A strategy may have several rules: it is idle where none has anything to do.
@@ -416,11 +421,92 @@ mod tests {
     }
 
     #[test]
+    fn what_ranks_write_to_one_file_is_for_those_who_bring_it_together() {
+        let write = of(Function::PWRITE, 100);
+        let by = |rank: i32| Event { process: rank as u32, rank, ..write };
+        let mut shared = trace(&[("/out/a", by(0), 200), ("/out/a", by(1), 200)]);
+        let entry = |rank| ProcessEntry { rank, ..ProcessEntry::default() };
+        shared.header.processes = vec![entry(0), entry(1)];
+        shared.header.files.truncate(1);
+        shared.events.iter_mut().for_each(|event| event.file = FileId(0));
+        let collective = Event { process: 1, rank: 1, ..of(Function::MPI_FILE_WRITE_ALL, 100) };
+        let opened =
+            |rank| Event { argument: 1, ..Event { function: Function::MPI_FILE_OPEN, ..by(rank) } };
+        shared.events.extend([opened(0), opened(1)]);
+        shared.events.extend([collective; 8].map(|event| Event { file: FileId(0), ..event }));
+        let found = advised(&shared, None, Permission::default());
+        let kinds: Vec<_> = found.stacks.iter().flat_map(Candidate::kind).collect();
+        assert!(kinds.contains(&"demote") && kinds.contains(&"hints"), "{kinds:?}");
+        assert!(!kinds.contains(&"write-back") && !kinds.contains(&"align"), "{kinds:?}");
+        assert!(found.stacks.iter().all(|it| !it.is_predictable()));
+        let flags: Vec<_> = found.withheld.iter().map(|it| (&it.reason[..9], it.flag)).collect();
+        assert!(flags.contains(&("aggregate", "--allow late-visibility")), "{flags:?}");
+        let idle: Vec<_> = found.idle.iter().map(|it| it.strategy).collect();
+        assert!(idle.contains(&"h5") && !idle.contains(&"hints"), "{idle:?}");
+        let consent = Consent::of(&["late-visibility".to_owned()], false, false).unwrap();
+        let found = advised(&shared, None, Permission { consent, no_outsiders: false });
+        let labels = labels(&found);
+        for stack in ["aggregate", "demote", "aggregate + single-writer"] {
+            assert!(labels.contains(&stack.to_owned()), "{stack}: {labels:?}");
+        }
+        // A mount has no calls of MPI-IO, and what ranks agree on is decided above what each of them calls.
+        assert!(!labels.iter().any(|label| label.contains("demote + aggregate")), "{labels:?}");
+    }
+
+    #[test]
+    fn many_new_small_files_are_for_a_container_once_the_user_agrees() {
+        let opened = Event { argument: 0o101, result: 3, ..Event::of(Function::OPEN) };
+        let names: Vec<String> = (0..120).map(|number| format!("/out/{number}")).collect();
+        let write = of(Function::WRITE, 500);
+        let calls = names.iter().flat_map(|name| [(name.as_str(), opened, 1), (name, write, 1)]);
+        let mut many = trace(&calls.collect::<Vec<_>>());
+        many.events.iter_mut().for_each(|event| event.file = FileId(event.file.0 / 2 * 2));
+        let consent = Consent::of(&["late-visibility".to_owned()], false, false).unwrap();
+        let kinds = |permission| labels(&advised(&many, Some("/out"), permission));
+        assert_eq!(kinds(Permission::default()), [""; 0]);
+        assert_eq!(kinds(Permission { consent, no_outsiders: false }), ["defer-close"]);
+        let both = kinds(Permission { consent, no_outsiders: true });
+        assert_eq!(both, ["defer-close", "defer-close:exclusive=yes"]);
+    }
+
+    #[test]
+    fn what_the_user_has_to_bring_is_asked_for_and_then_used() {
+        let reads = Event { length: 100, result: 100, ..Event::of(Function::PREAD) };
+        let mut scattered =
+            trace(&[("/in/a", reads, 200), ("/out/b", of(Function::PWRITE, 1 << 20), 3)]);
+        for (number, event) in scattered.events.iter_mut().enumerate().take(200) {
+            event.offset = (number as i64 * 7919 % 200) * 10_000;
+        }
+        let opened =
+            Event { file: FileId(1), argument: 0o101, result: 3, ..Event::of(Function::OPEN) };
+        scattered.events.insert(0, opened);
+        let consent = Consent::of(&["late-visibility".to_owned()], false, false).unwrap();
+        let permission = Permission { consent, no_outsiders: false };
+        let found = advised(&scattered, None, permission);
+        let asked = |name: &str| {
+            found.withheld.iter().find(|it| it.reason.starts_with(name)).map(|it| it.flag)
+        };
+        assert_eq!(asked("stage"), Some("--fast DIR"));
+        assert!(asked("prefetch").is_some_and(|flag| flag.starts_with("--results")));
+        let means =
+            Means { recorded: Some("/r/run.iot"), fast_place: Some("/fast"), ..Means::default() };
+        let found = candidates(&scattered, None, permission, means);
+        let texts: Vec<_> =
+            found.stacks.iter().flat_map(|it| &it.stack).map(|spec| spec.text.as_str()).collect();
+        assert!(texts.contains(&"stage:to=/fast,paths=/out/b"), "{texts:?}");
+        assert!(texts.contains(&"prefetch:plan=/r/run.iot,paths=/in/a"), "{texts:?}");
+        let odd = Means { fast_place: Some("/a,b"), ..means };
+        let found = candidates(&scattered, None, permission, odd);
+        assert!(found.stacks.iter().all(|it| !it.kind().contains(&"stage")));
+    }
+
+    #[test]
     fn every_trial_is_a_strategy_of_the_catalogue() {
         for rule in RULES {
             for parameters in rule.trials {
                 let joint = if parameters.is_empty() { "" } else { ":" };
-                let text = format!("{}{joint}{parameters}", rule.strategy);
+                let filled = parameters.replace("{recorded}", "/r.iot").replace("{fast}", "/fast");
+                let text = format!("{}{joint}{filled}", rule.strategy);
                 assert!(StrategySpec::parse(&text).is_ok(), "{text}");
             }
         }

@@ -57,6 +57,15 @@ pub(super) struct Seen<'f, 'a> {
     pub(super) file: &'f FileFacts<'a>,
     /// By calls of the layers above.
     pub(super) above: Above,
+    /// Several ranks use it: nothing of it is held in any of them.
+    pub(super) is_of_ranks: bool,
+}
+
+impl Seen<'_, '_> {
+    /// Calls that one process may hold back or serve by itself.
+    fn of_one(&self, calls: impl Fn(&FileFacts) -> u64) -> u64 {
+        if self.is_of_ranks { 0 } else { calls(self.file) }
+    }
 }
 
 /// All of them.
@@ -77,18 +86,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         strategy: "write-back",
         trials: &["", "buffer=256k", "buffer=4m", "buffer=16m", "largest=64k,buffer=4m"],
-        calls: |it| tiny(it.file, Direction::Write),
+        calls: |it| it.of_one(|file| tiny(file, Direction::Write)),
         noun: "writes of less than 16 KiB",
         ..Rule::HABIT
     },
     Rule {
         strategy: "align",
         trials: &["", "block=64k", "block=256k", "block=4m"],
-        calls: |it| {
-            of(it.file, Direction::Write, |all| {
-                all.unaligned.and(all.tiny_consecutive).and(all.tiny_scattered)
-            })
-        },
+        calls: |it| it.of_one(|file| of(file, Direction::Write, ragged)),
         noun: "writes that are no whole 4 KiB blocks",
         ..Rule::HABIT
     },
@@ -153,41 +158,6 @@ pub(super) const RULES: &[Rule] = &[
         calls: |it| syncs_of_threads(it.file),
         noun: "syncs by several threads of a process",
         ..Rule::DEAR
-    },
-    Rule {
-        strategy: "aggregate",
-        trials: &["", "block=4m"],
-        calls: |it| joint_writes(it.file),
-        noun: "writes of less than 1 MiB that several processes make to one file",
-        ..Rule::HABIT
-    },
-    Rule {
-        strategy: "single-writer",
-        calls: |it| match it.file.process_count(Direction::Write) {
-            0 | 1 => 0,
-            _ => it.file.all(Direction::Write).count,
-        },
-        noun: "writes that several processes make to one file",
-        ..Rule::HABIT
-    },
-    Rule {
-        strategy: "stage",
-        trials: &["to={fast}"],
-        calls: |it| match is_new(it.file) && it.file.sum(|stream| stream.syncs).count <= 1 {
-            true => it.file.all(Direction::Write).bytes / STAGED_BYTES,
-            false => 0,
-        },
-        habit: 1,
-        noun: "MiB of new files that are not synced",
-        ..Rule::DEAR
-    },
-    Rule { strategy: "defer-close", calls: new_small_files, noun: "new small files", ..NEW_FILES },
-    Rule {
-        strategy: "defer-close",
-        trials: &["exclusive=yes"],
-        calls: new_small_files,
-        noun: "new small files, in directories that are the run's own",
-        ..NEW_FILES
     },
     Rule {
         strategy: "collect",
@@ -276,6 +246,41 @@ pub(super) const RULES: &[Rule] = &[
         noun: "writes of variables of NetCDF, which are filled before",
         ..Rule::DEAR
     },
+    Rule {
+        strategy: "aggregate",
+        trials: &["", "block=4m"],
+        calls: |it| joint_writes(it.file),
+        noun: "writes of less than 1 MiB that several processes make to one file",
+        ..Rule::HABIT
+    },
+    Rule {
+        strategy: "single-writer",
+        calls: |it| match it.file.process_count(Direction::Write) {
+            0 | 1 => 0,
+            _ => it.file.all(Direction::Write).count,
+        },
+        noun: "writes that several processes make to one file",
+        ..Rule::HABIT
+    },
+    Rule {
+        strategy: "stage",
+        trials: &["to={fast}"],
+        calls: |it| match is_new(it.file) && it.file.sum(|stream| stream.syncs).count <= 1 {
+            true => it.file.all(Direction::Write).bytes / STAGED_BYTES,
+            false => 0,
+        },
+        habit: 1,
+        noun: "MiB of new files that are not synced",
+        ..Rule::DEAR
+    },
+    Rule { strategy: "defer-close", calls: new_small_files, noun: "new small files", ..NEW_FILES },
+    Rule {
+        strategy: "defer-close",
+        trials: &["exclusive=yes"],
+        calls: new_small_files,
+        noun: "new small files, in directories that are the run's own",
+        ..NEW_FILES
+    },
 ];
 
 const NEW_FILES: Rule = Rule { least: 1, ..Rule::HABIT };
@@ -309,6 +314,10 @@ fn syncs_of_threads(file: &FileFacts) -> u64 {
 fn of(file: &FileFacts, direction: Direction, calls: fn(&Transfers) -> Calls) -> u64 {
     let sum = |stream: &Stream| stream.transfers(direction).map_or(Calls::default(), calls);
     file.sum(sum).count
+}
+
+fn ragged(all: &Transfers) -> Calls {
+    all.unaligned.and(all.tiny_consecutive).and(all.tiny_scattered)
 }
 
 fn tiny(file: &FileFacts, direction: Direction) -> u64 {

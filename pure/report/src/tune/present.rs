@@ -6,6 +6,7 @@ use crate::page::Table;
 use crate::profile::{Evidence, Guards, Profile, Speedup};
 use crate::statistics::median;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Everything a tuning found out.
@@ -23,6 +24,8 @@ pub struct Tuned {
     pub candidate_count: usize,
     /// See `candidate_count`.
     pub simulated_count: usize,
+    /// How many of them there are of each kind, by the names of their strategies.
+    pub kinds: BTreeMap<String, usize>,
     /// Who ran for real, best prediction first.
     pub field: Vec<Entered>,
     /// What came of it.
@@ -134,7 +137,7 @@ impl Tuned {
                 format!("{label}: {held}{but}")
             }
             (Verdict::NothingHelps, Some(label), Some(held)) => {
-                format!("nothing helps: the best was {label}, {held}")
+                format!("nothing helps beyond chance: the best was {label}, {held}")
             }
             (Verdict::NothingHelps, Some(label), None) => {
                 format!("nothing helps: the best was {label}, which was no faster than plain")
@@ -172,6 +175,7 @@ impl Tuned {
             "output_directory": self.directory,
             "platform": self.platform,
             "candidate_count": self.candidate_count,
+            "candidates_by_kind": self.kinds,
             "simulated_count": self.simulated_count,
             "run_count": self.run_count,
             "plain_s": self.plain_s,
