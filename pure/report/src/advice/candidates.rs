@@ -363,7 +363,8 @@ mod tests {
     fn only_what_finds_something_to_do_is_a_candidate_and_says_what() {
         let writes = trace(&[("/out/a", of(Function::PWRITE, 100), 200)]);
         let found = advised(&writes, None, Permission::default());
-        assert!(found.stacks.iter().all(|it| it.kind() == ["write-back"]), "{:?}", labels(&found));
+        let names: Vec<&str> = found.stacks.iter().flat_map(Candidate::kind).collect();
+        assert!(names.iter().all(|name| ["write-back", "align"].contains(name)), "{names:?}");
         assert_eq!(
             found.stacks[0].reasons,
             ["write-back: 200 writes of less than 16 KiB of /out/a"]
@@ -412,7 +413,7 @@ mod tests {
         let found = advised(&wide, Some("/run/out"), Permission::default());
         for spec in found.stacks.iter().flat_map(|candidate| &candidate.stack) {
             let expected = match spec.name {
-                "write-back" => "/run/out/**",
+                "write-back" | "align" => "/run/out/**",
                 _ => "/data/input",
             };
             assert_eq!(spec.selection.paths, [expected], "{}", spec.text);
