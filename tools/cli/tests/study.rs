@@ -272,7 +272,7 @@ fn the_parallel_solver_is_studied_under_both_mpi_families() {
 #[test]
 fn a_study_of_its_own_choice_tries_what_the_recorded_run_gives_reason_for() {
     let place = Place::new();
-    let script = "for i in {1..400}; do echo $i $i $i; done > data";
+    let script = "for i in {1..5000}; do echo $i $i $i; done > data";
     let command = ["bash", "-c", script];
     let study = place.studied(&["--auto"], &command);
     all_right(&study, &["null", "write-back"]);

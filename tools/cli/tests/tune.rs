@@ -190,7 +190,7 @@ fn parallel_programs_of_both_families_have_candidates_of_their_layer() {
 const RESTLESS: [&str; 3] = [
     "bash",
     "-c",
-    "for i in {1..200}; do echo $i $i; done > out/data; printf 'a%*sb\n' $((RANDOM % 20000 + 1)) '' > out/blanks",
+    "for i in {1..5000}; do echo $i $i; done > out/data; printf 'a%*sb\n' $((RANDOM % 20000 + 1)) '' > out/blanks",
 ];
 
 #[test]
