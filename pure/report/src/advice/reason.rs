@@ -341,9 +341,9 @@ fn is_stream(pattern: Pattern) -> bool {
 
 /// The files a rule has something to do in, worst first, and how many calls that are; nothing where
 /// they are no reason.
-pub(super) fn seen<'s, 'f, 'a>(
+pub(super) fn seen<'f, 'a>(
     rule: &Rule,
-    files: &'s [Seen<'f, 'a>],
+    files: &[Seen<'f, 'a>],
 ) -> Option<(u64, Vec<&'f FileFacts<'a>>)> {
     let mut hits: Vec<(u64, &FileFacts)> =
         files.iter().map(|seen| ((rule.calls)(seen), seen.file)).collect();

@@ -11,7 +11,7 @@ const FIRST_ROUNDS: usize = 2;
 /// Who has less than that of the leader's speed is out, though the faster half has room.
 const BEHIND: f64 = 0.7;
 /// Pairs of plain and winner that confirm it: of six on, the interval of their median is exact.
-const PAIRS: std::ops::RangeInclusive<usize> = 8..=20;
+const PAIRS: std::ops::RangeInclusive<usize> = 6..=20;
 /// After so many pairs one looks: where all of them are faster than plain, which chance does once in 64 tunings,
 /// or most are slower, the rest would tell nothing new.
 const LOOK: usize = 6;
@@ -347,10 +347,10 @@ mod tests {
 
     #[test]
     fn a_plan_keeps_to_its_runs_and_says_when_they_are_too_few() {
-        assert_eq!(plan(15, 5), None);
-        assert_eq!(plan(16, 5), Some(Plan { field: 1, pairs: 8 }));
+        assert_eq!(plan(11, 5), None);
+        assert_eq!(plan(12, 5), Some(Plan { field: 1, pairs: 6 }));
         assert_eq!(plan(1000, 3), Some(Plan { field: 3, pairs: 20 }));
-        for runs in 16..300 {
+        for runs in 12..300 {
             let Plan { field, pairs } = plan(runs, 100).unwrap();
             let (_, ran) = tuned(&vec![0.5; field], runs as u64, |_, _| true);
             assert!(selection_runs(field) + 2 * pairs <= runs);
