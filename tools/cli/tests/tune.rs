@@ -207,6 +207,18 @@ fn what_plain_runs_differ_in_is_nobodys_fault_and_is_told() {
     assert!(!refused.status.success() && said(&refused).1.contains("GLOB=COMMAND"));
 }
 
+/// Every fourth run leaves something else: the first run under a strategy does, the plain one beside it does not.
+#[test]
+fn a_stack_is_not_wrong_for_what_the_command_does_now_and_then() {
+    let place = place();
+    let script = "n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) > count; \
+                  for i in {1..5000}; do echo $i $i; done > out/data; echo $((n % 4 == 3)) > out/moody";
+    let moody = tuned(place.path(), "10s", &[], &["bash", "-c", script]);
+    all_right(&moody);
+    assert!(!moody["field"].as_array().unwrap().is_empty(), "{moody:#}");
+    assert_eq!(moody["not_compared"], serde_json::json!(["moody"]), "{moody:#}");
+}
+
 #[test]
 fn what_stands_in_the_way_of_a_candidate_is_told_with_what_would_let_it_in() {
     let place = place();
