@@ -44,6 +44,9 @@ pub(crate) struct Searched {
     pub(crate) simulated_count: usize,
 }
 
+/// A run, and in what it differs from the first one.
+type Compared = (Run, BTreeMap<String, String>);
+
 /// In what plain runs differ from the first one.
 #[derive(Default)]
 struct Differences {
@@ -267,7 +270,7 @@ impl Loop<'_> {
             }
         }
         self.doubt(&ran, first, seen, watcher)?;
-        let judged = |(at, (run, differences)): (usize, (Run, BTreeMap<String, String>))| {
+        let judged = |(at, (run, differences)): (usize, Compared)| {
             let mut wrong = seen.not_excused(&differences);
             let said = || format!("{}: {}", ending(run.status), run.errors.last_lines());
             (
@@ -287,13 +290,13 @@ impl Loop<'_> {
     /// only its fault where plain runs never leave it so.
     fn doubt(
         &self,
-        ran: &[(usize, (Run, BTreeMap<String, String>))],
+        ran: &[(usize, Compared)],
         first: &Run,
         seen: &mut Differences,
         watcher: &dyn Watcher,
     ) -> Result<(), StudyError> {
         for _ in 0..DOUBTS {
-            let is_wrong = |(_, (run, differences)): &(usize, (Run, BTreeMap<_, _>))| {
+            let is_wrong = |(_, (run, differences)): &(usize, Compared)| {
                 run.status.success() && seen.not_excused(differences).next().is_some()
             };
             if !ran.iter().any(is_wrong) {
@@ -309,11 +312,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    fn compared(
-        &self,
-        command: &mut Command,
-        first: &Run,
-    ) -> Result<(Run, BTreeMap<String, String>), StudyError> {
+    fn compared(&self, command: &mut Command, first: &Run) -> Result<Compared, StudyError> {
         let run = self.fresh_run(command)?;
         let differences = self.differences(&run, first)?;
         Ok((run, differences))
