@@ -23,21 +23,14 @@ use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 /// A recorded run that takes this many times the first one was disturbed.
 const DISTURBED: f64 = 1.15;
 /// A machine that stays busy is not waited for longer than this.
 const RECORDINGS_MAX: usize = 3;
-
-/// So many calls a measurement of storage makes, about.
-const MEASURED_CALLS: u32 = 600_000;
-/// So many writes show how quickly storage answers.
-const PROBES: usize = 33;
 
 /// Of more strategies than that eight rounds cannot tell whether they are faster.
 const ADVISED_MAX: usize = 6;
@@ -314,27 +307,6 @@ impl Loop<'_> {
         self.laboratory.measure(self.place.aside(), self.place.results())
     }
 
-    /// The same, if measuring takes no longer than that. A measurement makes many calls, and takes those for cheap that
-    /// storage makes wait: slow storage is not in it, and a note says so.
-    pub(crate) fn platform_within(
-        &mut self,
-        limit: Duration,
-        watcher: &dyn Watcher,
-    ) -> Result<Option<Platform>, StudyError> {
-        if self.job.platform.is_none() {
-            let answer = small_write(self.place.aside()).map_err(StudyError::new)?;
-            if answer * MEASURED_CALLS > limit {
-                self.notes.push(format!(
-                    "the storage takes {:.1} ms for a small write, so measuring it would take too long: nothing is \
-                     predicted; --platform P.toml has a model of such storage",
-                    answer.as_secs_f64() * 1e3
-                ));
-                return Ok(None);
-            }
-        }
-        self.platform(watcher).map(Some)
-    }
-
     fn candidates(
         &self,
         trials: &Trials,
@@ -363,7 +335,7 @@ impl Loop<'_> {
         watcher: &dyn Watcher,
     ) -> Result<Vec<Candidate>, StudyError> {
         let layers = self.record_layers(recorded, first);
-        let searched = self.search(search, recorded, layers.as_ref(), Some(platform), watcher)?;
+        let searched = self.search(search, recorded, layers.as_ref(), platform, watcher)?;
         for Withheld { reason, flag } in &searched.found.withheld {
             self.notes.push(format!("left out, {flag} would let it in: {reason}"));
         }
@@ -455,21 +427,6 @@ fn run_under(stack: &[StrategySpec]) -> Vec<OsString> {
     let flags = Consent::to(stack).flags();
     arguments.extend(flags.flat_map(|flag| flag.split(' ')).map(OsString::from));
     arguments
-}
-
-/// The usual time of a small write into a file in that directory, by the clock on the wall.
-fn small_write(directory: &Path) -> io::Result<Duration> {
-    let path = directory.join("probe");
-    let mut file = File::create(&path)?;
-    let mut times = Vec::with_capacity(PROBES);
-    for _ in 0..PROBES {
-        let began = Instant::now();
-        file.write_all(&[1; 512])?;
-        times.push(began.elapsed());
-    }
-    fs::remove_file(&path)?;
-    times.sort_unstable();
-    Ok(times[PROBES / 2])
 }
 
 fn record_to(path: &Path) -> [OsString; 3] {

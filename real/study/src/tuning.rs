@@ -99,10 +99,9 @@ impl Loop<'_> {
         watcher.step("recording it");
         let recorded = self.record(&first)?;
         self.notes.extend(writes_elsewhere(&recorded, self.job.directory));
-        let platform = self.platform_within(tuning.budget.mul_f64(PREDICTING), watcher)?;
+        let platform = self.platform(watcher)?;
         let layers = self.record_layers(&recorded, &first);
-        let searched =
-            self.search(tuning, &recorded, layers.as_ref(), platform.as_ref(), watcher)?;
+        let searched = self.search(tuning, &recorded, layers.as_ref(), &platform, watcher)?;
         let (field, predicted): (Vec<Candidate>, Vec<_>) = searched.field.into_iter().unzip();
         let left = tuning.budget.saturating_sub(began.elapsed()).as_secs_f64();
         let runs = ((left / run_s.max(1e-3)) as usize).min(RUNS_MAX);
@@ -148,7 +147,7 @@ impl Loop<'_> {
         Ok(Tuned {
             command: words(self.job.command),
             directory: self.job.directory.to_string_lossy().into_owned(),
-            platform: platform.map_or_else(String::new, |platform| platform.name),
+            platform: platform.name.clone(),
             rank_count: recorded.header.rank_count(),
             kinds: by_kind(&searched.found.stacks),
             candidate_count: searched.found.stacks.len(),
@@ -172,7 +171,7 @@ impl Loop<'_> {
         search: &Search,
         recorded: &Trace,
         layers: Option<&Trace>,
-        platform: Option<&Platform>,
+        platform: &Platform,
         watcher: &dyn Watcher,
     ) -> Result<Searched, StudyError> {
         let directory = self.job.directory.to_string_lossy();
@@ -186,21 +185,16 @@ impl Loop<'_> {
         };
         let seen = layers.unwrap_or(recorded);
         let found = candidates(seen, Some(&directory), search.permission, means);
-        let until = Instant::now() + search.budget.mul_f64(PREDICTING);
-        let (plain, estimates) = match platform {
-            Some(platform) => {
-                let is_told = |candidate: &&Candidate| candidate.is_predictable();
-                let count = found.stacks.iter().filter(is_told).count();
-                let untold = match found.stacks.len() - count {
-                    0 => String::new(),
-                    more => format!("; {more} more can only be run"),
-                };
-                watcher.step(&format!("predicting {count} stacks{untold}"));
-                self.estimates(recorded, platform, &found, until)?
-            }
-            None => (None, vec![None; found.stacks.len()]),
+        let is_predicted = |candidate: &&Candidate| candidate.is_predictable();
+        let count = found.stacks.iter().filter(is_predicted).count();
+        let untold = match found.stacks.len() - count {
+            0 => String::new(),
+            more => format!("; {more} more can only be run"),
         };
-        if plain.is_none() && platform.is_some() {
+        watcher.step(&format!("predicting {count} stacks{untold}"));
+        let until = Instant::now() + search.budget.mul_f64(PREDICTING);
+        let (plain, estimates) = self.estimates(recorded, platform, &found, until)?;
+        if plain.is_none() {
             self.notes.push("the plain run could not be predicted, so nothing is".to_owned());
         }
         let plain_s = plain.map(|estimate| estimate.wall_s);
