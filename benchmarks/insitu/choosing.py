@@ -1,7 +1,12 @@
-"""E11: what `iolab tune` picks, against the best of a full measured grid."""
+"""E11: what `iolab tune` picks, against the best of a full measured grid.
+
+Five programs of one process on storage as it is, and ranks of MPI (both families) that write small pieces of one file in
+turn on slow storage (`NETWORK`). `CHOOSE=WORD` keeps to programs with that word in their names.
+"""
 
 import itertools
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -9,7 +14,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-from house import BENCHMARKS, HERE, IOLAB, ROUNDS, build, elapsed, ratio, rounds, run, said, shown, table
+from house import (
+    BENCHMARKS,
+    HERE,
+    IOLAB,
+    NETWORK,
+    ROUNDS,
+    build,
+    elapsed,
+    ratio,
+    rounds,
+    run,
+    said,
+    shown,
+    storage,
+    table,
+)
 
 RECORDS = (
     "f = open('out/records', 'wb', buffering=0)\n"
@@ -35,22 +55,48 @@ PLACES = [
 ]
 
 
+# The same for ranks of one file; `collect` and what brings processes together are asked for by a word.
+PLACES_OF_RANKS = [
+    [None, "collect:paths=out/**", "collect:slow=0,paths=out/**"],
+    [None, "hints:romio_cb_write=enable", "hints:romio_cb_write=disable"],
+    [None, "demote", "aggregate:paths=out/**", "single-writer:paths=out/**"],
+]
+ALLOWED = ["--allow", "late-visibility"]
+
+
 def programs(made):
+    """Name, command, storage, places of the grid and what `tune` is allowed."""
     checkpoint = build(BENCHMARKS.parent / "examples/checkpoint/checkpoint.c", made, "checkpoint", "-lm")
-    yield "checkpoint example", [checkpoint, "out"]
-    yield "dd, 64 B blocks", ["dd", "if=/dev/zero", "of=out/zeros", "bs=64", "count=100000", "status=none"]
-    yield "python3, 30,000 records", [sys.executable, "-S", "-c", RECORDS]
-    yield "python3, 60,000 reads of 64 B", [sys.executable, "-S", "-c", READER]
-    yield "sqlite3, 1,500 inserts", ["sqlite3", "out/rows.db", INSERTS]
+    yield "checkpoint example", [checkpoint, "out"], [], PLACES, []
+    dd = ["dd", "if=/dev/zero", "of=out/zeros", "bs=64", "count=100000", "status=none"]
+    yield "dd, 64 B blocks", dd, [], PLACES, []
+    yield "python3, 30,000 records", [sys.executable, "-S", "-c", RECORDS], [], PLACES, []
+    yield "python3, 60,000 reads of 64 B", [sys.executable, "-S", "-c", READER], [], PLACES, []
+    yield "sqlite3, 1,500 inserts", ["sqlite3", "out/rows.db", INSERTS], [], PLACES, []
+    for family in ("mpich", "openmpi"):
+        turns = build(HERE / "turns.c", made, f"turns.{family}", compiler=f"mpicc.{family}")
+        launch = [f"mpiexec.{family}", "-n", "2", turns, "out/shared"]
+        yield f"{family}, 2 × 500 writes of 512 B", [*launch, "512", "500"], [NETWORK], PLACES_OF_RANKS, ALLOWED
+        yield (
+            f"{family}, 2 × 50 collective writes of 64 KiB",
+            [*launch, "65536", "50", "all"],
+            [NETWORK],
+            PLACES_OF_RANKS,
+            ALLOWED,
+        )
 
 
-def grid():
-    """Every stack that the rules allow."""
-    for stages in itertools.product(*PLACES):
+def grid(places):
+    """Every stack of up to three stages that `iolab run` would take."""
+    for stages in itertools.product(*places):
         stack = [stage for stage in stages if stage]
-        checked = stack and subprocess.run([IOLAB, "strategies", "--check", " + ".join(stack)], capture_output=True)
-        if stack and checked.returncode == 0:
-            yield tuple(stack)
+        if not 0 < len(stack) <= 3:
+            continue
+        trial = [IOLAB, "run", "--quiet", *ALLOWED, *(word for it in stack for word in ("--apply", it)), "--", "true"]
+        with tempfile.TemporaryDirectory() as place:
+            Path(place, "out").mkdir()
+            if subprocess.run(trial, capture_output=True, cwd=place).returncode == 0:
+                yield tuple(stack)
 
 
 def fresh(place):
@@ -60,39 +106,43 @@ def fresh(place):
     (out / "small").write_bytes(bytes(range(256)) * 16384)
 
 
-def tuned(command, place):
-    """The stack it recommends, and how often it ran the command."""
+def tuned(command, place, allowed):
+    """The stages it recommends, their label, and how often it ran the command."""
     fresh(place)
-    results = place / "tuned"
-    words = [IOLAB, "tune", "--output", "out", "--budget", "5m", "--results", results, "--json", "--", *command]
-    told = json.loads(said(words, cwd=place))
-    # The winner of the field stands there even where it was not faster than plain.
-    return (told["winner"] if told["speedup"] else None), told["run_count"]
+    with tempfile.TemporaryDirectory() as results:
+        words = [IOLAB, "tune", "--output", "out", "--budget", os.environ.get("BUDGET", "5m"), "--results", results]
+        told = json.loads(said([*words, *allowed, "--json", "--", *command], cwd=place))
+    if told["verdict"] != "helps":
+        return [], "nothing", told["run_count"]
+    winner = next(it for it in told["field"] if it["stack"] == told["winner"])
+    return winner["apply"], f"`{told['winner']}`", told["run_count"]
 
 
-def compared(stacks):
+def compared():
     """A row for each program."""
     with tempfile.TemporaryDirectory() as made:
-        for name, command in programs(made):
-            place = Path(tempfile.mkdtemp(dir=made))
-            stack, run_count = tuned(command, place)
-            ways = {"plain": [], "tuned": run(*stack.split(" + ")) if stack else []}
-            ways |= {" + ".join(it): run(*it) for it in stacks}
+        for name, command, slow, places, allowed in programs(made):
+            if os.environ.get("CHOOSE", "") not in name:
+                continue
+            stacks = list(grid(places))
+            with storage(*slow) as (place, _):
+                apply, label, run_count = tuned(command, place, allowed)
+                ways = {"plain": [], "tuned": run(*apply, more=allowed) if apply else []}
+                ways |= {" + ".join(it): run(*it, more=allowed) for it in stacks}
 
-            def once(way):
-                fresh(place)
-                return elapsed([*ways[way], *command], cwd=place)
+                def once(way):
+                    fresh(place)
+                    return elapsed([*ways[way], *command], cwd=place)
 
-            took = rounds(ways, once)
+                took = rounds(ways, once)
             best = min(["plain", *list(ways)[2:]], key=lambda way: statistics.median(took[way]))
             middle, *_ = ratio(took["tuned"], took[best])
             speeds = [shown(took[way], took["plain"]) for way in ("tuned", best)]
             runs = f"{run_count} of {len(stacks) * ROUNDS}"
-            yield name, f"`{stack}`" if stack else "nothing", speeds[0], f"`{best}`", speeds[1], f"{middle:.2f}", runs
+            yield name, label, speeds[0], f"`{best}`", speeds[1], f"{middle:.2f}", runs
 
 
 def e11():
-    stacks = list(grid())
-    print(f"Speed beside plain; the grid is {len(stacks)} stacks, each measured {ROUNDS} times, in turns with plain and the tuned one.\n")
+    print(f"Speed beside plain; each stack of the grid is measured {ROUNDS} times, in turns with plain and the tuned one.\n")
     heads = ["program", "tuned", "its speed", "best of the grid", "its speed", "tuned ÷ best", "runs"]
-    table(heads, compared(stacks))
+    table(heads, compared())

@@ -4,7 +4,7 @@ use crate::analysis::Analysis;
 use crate::pattern::{Part, Pattern, SharedPattern, combine};
 use crate::stream::{Calls, Level, Stream, StreamKey};
 use iolab_vocab::{Direction, Extent, FileId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All of a trace, arranged for judging.
 pub(crate) struct Facts<'a> {
@@ -164,6 +164,16 @@ impl FileFacts<'_> {
             self.parts(direction).iter().map(|(key, _)| key.process).collect();
         processes.dedup();
         processes.len()
+    }
+
+    /// How many ranks of a parallel program use it.
+    pub(crate) fn rank_count(&self, facts: &Facts) -> usize {
+        let streams = self.streams.iter().chain(&self.library);
+        let ranks: BTreeSet<i32> = streams
+            .map(|(key, _)| facts.analysis.processes[key.process as usize].rank)
+            .filter(|rank| *rank >= 0)
+            .collect();
+        ranks.len()
     }
 
     /// Whether somebody's requests lie scattered in one of these patterns.

@@ -23,7 +23,8 @@ mod tests;
 pub use conclude::{Runs, Shown, Study, Tried, best, conclude, span_seconds};
 pub use judge::{Judgement, Observation, Verdict, judge};
 pub use note::{
-    not_deterministic, plain_missed, short_run, why, without_prediction, writes_elsewhere,
+    not_compared, not_deterministic, plain_missed, short_run, why, without_prediction,
+    writes_elsewhere,
 };
 pub use plan::{Candidate, Turn, candidates, round};
 pub use sample::{Interval, median, median_interval, ratio_interval};

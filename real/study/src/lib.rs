@@ -13,13 +13,15 @@ mod error;
 mod loop_once;
 mod rounds;
 mod runs;
+mod same;
 mod tree;
 mod tuning;
 mod workplace;
 
 pub use error::StudyError;
-pub use loop_once::{Job, Trials};
-pub use tuning::Tuning;
+pub use loop_once::{Job, Others, Trials};
+pub use same::Same;
+pub use tuning::Search;
 
 use iolab_policy::insitu::StrategySpec;
 use iolab_report::advice::Estimate;

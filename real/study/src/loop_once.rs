@@ -5,11 +5,14 @@
 //! directory back.
 
 use crate::runs::{Run, Runner, ending};
+use crate::same::Same;
 use crate::tree::{self, Span};
+use crate::tuning::Search;
 use crate::workplace::Workplace;
 use crate::{Laboratory, StudyError, Watcher};
 use iolab_policy::insitu::StrategySpec;
-use iolab_policy::insitu::stacking::Consent;
+use iolab_policy::insitu::stacking::{self, Consent, Setting};
+use iolab_report::advice::Withheld;
 use iolab_report::prediction::Predicted;
 use iolab_report::study::{
     Candidate, Shown, Study, Tried, best, candidates, conclude, median_interval, plain_missed,
@@ -29,6 +32,9 @@ const DISTURBED: f64 = 1.15;
 /// A machine that stays busy is not waited for longer than this.
 const RECORDINGS_MAX: usize = 3;
 
+/// Of more strategies than that eight rounds cannot tell whether they are faster.
+const ADVISED_MAX: usize = 6;
+
 /// A command that is run over and over, and the places that takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
@@ -44,6 +50,8 @@ pub struct Job<'a> {
     pub directory: &'a Path,
     /// Where the report goes.
     pub results: &'a Path,
+    /// How files are compared that may be the same with other bytes.
+    pub same: &'a [Same],
 }
 
 /// What a study tries.
@@ -53,8 +61,19 @@ pub struct Trials<'a> {
     pub rounds: usize,
     /// Strategies, or stacks of them, that the user asks for.
     pub wanted: &'a [String],
-    /// Try no others but `null`.
-    pub only_wanted: bool,
+    /// Which others are tried, beside `null`.
+    pub others: Others<'a>,
+}
+
+/// Which strategies are tried that nobody has asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Others<'a> {
+    /// None.
+    Nothing,
+    /// Remedies of the findings, and what many calls of a kind call for.
+    Remedies,
+    /// The most promising stacks that the recorded run gives reason for, as a tuning has them.
+    Advised(Search<'a>),
 }
 
 impl Job<'_> {
@@ -84,9 +103,15 @@ impl Job<'_> {
     ) -> Result<T, StudyError> {
         let runner = Runner::new()?;
         let place = Workplace::claim(self.directory, self.results)?;
-        let (notes, incomplete) = (Vec::new(), None);
-        let outcome =
-            work(Loop { job: self, laboratory, place: &place, runner: &runner, notes, incomplete });
+        let outcome = work(Loop {
+            job: self,
+            laboratory,
+            place: &place,
+            runner: &runner,
+            has_ranks: false,
+            notes: Vec::new(),
+            incomplete: None,
+        });
         place.restore()?;
         outcome
     }
@@ -96,8 +121,10 @@ impl Job<'_> {
 pub(crate) struct Loop<'a> {
     pub(crate) job: &'a Job<'a>,
     pub(crate) laboratory: &'a dyn Laboratory,
-    place: &'a Workplace,
+    pub(crate) place: &'a Workplace,
     pub(crate) runner: &'a Runner,
+    /// The command is a parallel program, as its recorded run shows.
+    has_ranks: bool,
     pub(crate) notes: Vec<String>,
     pub(crate) incomplete: Option<String>,
 }
@@ -111,7 +138,13 @@ impl Loop<'_> {
         let report = Analysis::of(&recorded);
         self.notes.extend(writes_elsewhere(&recorded, self.job.directory));
         let platform = self.platform(watcher)?;
-        let candidates = self.candidates(trials, &recorded, &report)?;
+        let mut candidates = self.candidates(trials, &recorded, &report)?;
+        if let Others::Advised(search) = &trials.others {
+            let advised = self.advised(search, &recorded, &first, &platform, watcher)?;
+            let known = |it: &Candidate| candidates.iter().any(|other| other.stack == it.stack);
+            let more: Vec<_> = advised.into_iter().filter(|it| !known(it)).collect();
+            candidates.extend(more);
+        }
         watcher.step("predicting");
         let plain_simulated = self.predict(&recorded, &platform, None);
         let predicted: Vec<_> = (candidates.iter())
@@ -197,9 +230,14 @@ impl Loop<'_> {
         let before = tree::Left { tree: &reference, span: span(first) };
         let after = tree::Left { tree: &left, span: span(run) };
         let files = tree::differences(before, after).map_err(StudyError::new)?;
-        let mut found: BTreeMap<String, String> =
-            files.into_iter().map(|(name, what)| (name.display().to_string(), what)).collect();
-        if run.output != first.output {
+        let is_same =
+            |name: &Path| self.job.same.iter().any(|same| same.holds(name, &reference, &left));
+        let mut found: BTreeMap<String, String> = (files.into_iter())
+            .filter(|(name, _)| !is_same(name))
+            .map(|(name, what)| (name.display().to_string(), what))
+            .collect();
+        let is_reordered = self.has_ranks && run.output.has_lines_of(&first.output);
+        if run.output != first.output && !is_reordered {
             found.insert("stdout".to_owned(), "differs".to_owned());
         }
         tree::remove(&left).map_err(StudyError::new)?;
@@ -209,12 +247,12 @@ impl Loop<'_> {
     /// Records the command; again, when something else slowed the machine down meanwhile, for a
     /// prediction starts from the times in the trace.
     pub(crate) fn record(&mut self, first: &Run) -> Result<Trace, StudyError> {
-        let mut best = self.record_once(first)?;
+        let mut best = self.record_once(&[], first)?;
         for _ in 1..RECORDINGS_MAX {
             if span_seconds(&best) <= DISTURBED * first.seconds {
                 break;
             }
-            let next = self.record_once(first)?;
+            let next = self.record_once(&[], first)?;
             if span_seconds(&next) < span_seconds(&best) {
                 best = next;
             }
@@ -223,9 +261,28 @@ impl Loop<'_> {
         Ok(best)
     }
 
-    fn record_once(&mut self, first: &Run) -> Result<Trace, StudyError> {
+    /// Records a parallel program once more, with the calls of its layers: a prediction starts from a run that was
+    /// disturbed by nothing else, and what strategies of these layers would find to do is seen in no other. None
+    /// of a program without ranks, or where that fails.
+    pub(crate) fn record_layers(&mut self, recorded: &Trace, first: &Run) -> Option<Trace> {
+        if recorded.header.rank_count() == 0 {
+            return None;
+        }
+        match self.record_once(&["--layer", "posix,stdio,mpi,hdf5,netcdf"], first) {
+            Ok(trace) => Some(trace),
+            Err(failure) => {
+                self.notes
+                    .push(format!("calls of MPI-IO, HDF5 and NetCDF are not known: {failure}"));
+                None
+            }
+        }
+    }
+
+    fn record_once(&mut self, options: &[&str], first: &Run) -> Result<Trace, StudyError> {
         let kept = self.place.aside().join("recorded.iot");
-        let run = self.fresh_run(&mut self.behind(&record_to(&kept)))?;
+        let mut arguments = record_to(&kept).to_vec();
+        arguments.extend(options.iter().map(OsString::from));
+        let run = self.fresh_run(&mut self.behind(&arguments))?;
         if !run.status.success() {
             let said = run.errors.last_lines();
             return Err(StudyError::new(format!(
@@ -233,11 +290,13 @@ impl Loop<'_> {
                 ending(run.status)
             )));
         }
+        let trace = self.laboratory.load(&kept)?;
+        self.has_ranks = trace.header.rank_count() > 1;
         let differences = self.differences(&run, first)?;
         if let Some((name, what)) = differences.first_key_value() {
             self.notes.push(format!("in the recorded run {name} {what}"));
         }
-        self.laboratory.load(&kept)
+        Ok(trace)
     }
 
     pub(crate) fn platform(&self, watcher: &dyn Watcher) -> Result<Platform, StudyError> {
@@ -259,11 +318,41 @@ impl Loop<'_> {
             .filter_map(|finding| finding.remedy.as_ref()?.strategy.clone())
             .collect();
         let nothing = Trace::default();
-        let (remedies, trace): (&[String], &Trace) = match trials.only_wanted {
-            true => (&[], &nothing),
-            false => (&remedies, trace),
+        let (remedies, trace): (&[String], &Trace) = match trials.others {
+            Others::Remedies => (&remedies, trace),
+            Others::Nothing | Others::Advised(_) => (&[], &nothing),
         };
         Ok(candidates(trials.wanted, remedies, trace, &directory)?)
+    }
+
+    /// The most promising stacks that a study can compare, and a note of each that is left out.
+    fn advised(
+        &mut self,
+        search: &Search,
+        recorded: &Trace,
+        first: &Run,
+        platform: &Platform,
+        watcher: &dyn Watcher,
+    ) -> Result<Vec<Candidate>, StudyError> {
+        let layers = self.record_layers(recorded, first);
+        let searched = self.search(search, recorded, layers.as_ref(), platform, watcher)?;
+        for Withheld { reason, flag } in &searched.found.withheld {
+            self.notes.push(format!("left out, {flag} would let it in: {reason}"));
+        }
+        let mut advised = Vec::new();
+        for (candidate, _) in searched.field {
+            let label = candidate.label();
+            match stacking::check(&candidate.stack, Setting::Compared, Consent::default()) {
+                Ok(_) if advised.len() < ADVISED_MAX => {
+                    advised.push(Candidate { label, stack: candidate.stack, reason: "advised" });
+                }
+                Ok(_) => {}
+                Err(refusal) => {
+                    self.notes.push(format!("{label} is left out: {}", refusal.message));
+                }
+            }
+        }
+        Ok(advised)
     }
 
     fn predict(

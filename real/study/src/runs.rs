@@ -34,18 +34,28 @@ pub(crate) struct Run {
 pub(crate) struct Words {
     length: u64,
     hash: u64,
+    /// Of all lines, in whichever order they came.
+    lines: u64,
     tail: Vec<u8>,
 }
 
 impl Words {
     fn hear(mut pipe: impl Read) -> Words {
         let (mut words, mut hasher) = (Words::default(), DefaultHasher::new());
+        let mut line = DefaultHasher::new();
         let mut buffer = [0; 8192];
         loop {
             match pipe.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(length) => {
                     hasher.write(&buffer[..length]);
+                    for byte in &buffer[..length] {
+                        line.write_u8(*byte);
+                        if *byte == b'\n' {
+                            words.lines = words.lines.wrapping_add(line.finish());
+                            line = DefaultHasher::new();
+                        }
+                    }
                     words.length += length as u64;
                     words.tail.extend_from_slice(&buffer[..length]);
                     let surplus = words.tail.len().saturating_sub(TAIL_BYTES);
@@ -56,7 +66,13 @@ impl Words {
             }
         }
         words.hash = hasher.finish();
+        words.lines = words.lines.wrapping_add(line.finish());
         words
+    }
+
+    /// Whether the same lines were said, in another order perhaps: ranks say theirs when they come to it.
+    pub(crate) fn has_lines_of(&self, other: &Words) -> bool {
+        (self.length, self.lines) == (other.length, other.lines)
     }
 
     /// The last lines, for a message.
@@ -175,6 +191,14 @@ mod tests {
     fn equal_words_are_equal_and_other_words_are_not() {
         assert_eq!(run("echo a").output, run("echo a").output);
         assert_ne!(run("echo a").output, run("echo b").output);
+    }
+
+    #[test]
+    fn the_order_of_lines_is_told_from_what_they_say() {
+        let (one, other) = (run("echo a; echo b").output, run("echo b; echo a").output);
+        assert!(one != other && one.has_lines_of(&other));
+        assert!(!one.has_lines_of(&run("echo a; echo c").output));
+        assert!(!one.has_lines_of(&run("echo b; echo a; printf ' '").output));
     }
 
     #[test]

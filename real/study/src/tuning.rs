@@ -7,11 +7,11 @@
 use crate::loop_once::{Job, Loop, words};
 use crate::runs::{Run, ending};
 use crate::{Laboratory, StudyError, Watcher};
-use iolab_report::advice::{
-    Candidate, Candidates, Estimate, Permission, best_of_kinds, candidates, ranked,
-};
-use iolab_report::study::{Turn, round, writes_elsewhere};
+use iolab_policy::insitu::StrategySpec;
+use iolab_report::advice::{Candidate, Candidates, Estimate, Means, Permission, candidates, field};
+use iolab_report::study::{Turn, not_compared, round, writes_elsewhere};
 use iolab_report::tune::{Entered, Plan, Ran, Tournament, Tuned, plan};
+use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -19,26 +19,58 @@ use std::time::{Duration, Instant};
 
 /// Of the budget, predictions get this share at most.
 const PREDICTING: f64 = 0.25;
+/// Where a stack leaves something else, so many more plain runs at most have the chance to do the same.
+const DOUBTS: usize = 4;
 /// Runs of a field at most, however much time there is: more rounds tell nothing new.
 const RUNS_MAX: usize = 300;
-/// Stacks of one kind in the field at most: a simulation tells parameters apart well, and kinds less.
-const OF_EACH_KIND: usize = 2;
-/// What is predicted to be slower than this, relative to plain, does not run.
-const HOPELESS: f64 = 1.1;
 
-/// What a tuning may do.
+/// What a search for stacks may do.
 #[derive(Clone, Copy, Debug)]
-pub struct Tuning {
-    /// How long it may take.
-    pub budget: Duration,
+pub struct Search<'a> {
     /// What the user consents to.
     pub permission: Permission,
+    /// A directory on quicker storage, for strategies that want one.
+    pub fast_place: Option<&'a str>,
+    /// How long predictions may take, and the runs after them.
+    pub budget: Duration,
 }
 
-/// What plain and candidates left that the first run did not.
+/// What a search has found, before any of it has run.
+pub(crate) struct Searched {
+    pub(crate) found: Candidates,
+    /// Who is to run, the most promising first, and how many times as fast as plain it is predicted to be.
+    pub(crate) field: Vec<(Candidate, Option<f64>)>,
+    /// Stacks that were simulated.
+    pub(crate) simulated_count: usize,
+}
+
+/// A run, and in what it differs from the first one.
+type Compared = (Run, BTreeMap<String, String>);
+
+/// In what plain runs differ from the first one.
 #[derive(Default)]
 struct Differences {
     plain: BTreeMap<String, String>,
+    /// Plain runs that were made for nothing else.
+    doubted: usize,
+}
+
+impl Differences {
+    /// Whether a plain run has differed so, too. Where plain runs have a file with other bytes, one without the file
+    /// is wrong all the same.
+    fn excuses(&self, name: &str, what: &str) -> bool {
+        // "is missing", "is new", "is of another kind"
+        let is_about_being = |what: &str| what.starts_with("is ");
+        self.plain.get(name).is_some_and(|known| !is_about_being(what) || is_about_being(known))
+    }
+
+    /// Those that no plain run has shown.
+    fn not_excused<'a>(
+        &'a self,
+        differences: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = (&'a String, &'a String)> {
+        differences.iter().filter(|(name, what)| !self.excuses(name, what))
+    }
 }
 
 impl Job<'_> {
@@ -49,7 +81,7 @@ impl Job<'_> {
     /// round; later, what is known stands, see [`Tuned::incomplete`].
     pub fn tune(
         &self,
-        tuning: &Tuning,
+        tuning: &Search,
         laboratory: &dyn Laboratory,
         watcher: &mut dyn Watcher,
     ) -> Result<Tuned, StudyError> {
@@ -58,7 +90,7 @@ impl Job<'_> {
 }
 
 impl Loop<'_> {
-    fn tune(mut self, tuning: &Tuning, watcher: &mut dyn Watcher) -> Result<Tuned, StudyError> {
+    fn tune(mut self, tuning: &Search, watcher: &mut dyn Watcher) -> Result<Tuned, StudyError> {
         let began = Instant::now();
         watcher.step("running the command as it is");
         let first = self.first_run()?;
@@ -68,12 +100,9 @@ impl Loop<'_> {
         let recorded = self.record(&first)?;
         self.notes.extend(writes_elsewhere(&recorded, self.job.directory));
         let platform = self.platform(watcher)?;
-        let directory = self.job.directory.to_string_lossy().into_owned();
-        let found = candidates(&recorded, Some(&directory), tuning.permission);
-        watcher.step(&format!("predicting {} stacks", found.stacks.len()));
-        let until = Instant::now() + tuning.budget.mul_f64(PREDICTING);
-        let estimates = self.estimates(&recorded, &platform, &found, until)?;
-        let (field, predicted) = self.field(&found, &estimates);
+        let layers = self.record_layers(&recorded, &first);
+        let searched = self.search(tuning, &recorded, layers.as_ref(), &platform, watcher)?;
+        let (field, predicted): (Vec<Candidate>, Vec<_>) = searched.field.into_iter().unzip();
         let left = tuning.budget.saturating_sub(began.elapsed()).as_secs_f64();
         let runs = ((left / run_s.max(1e-3)) as usize).min(RUNS_MAX);
         let plan = plan(runs, field.len());
@@ -86,7 +115,7 @@ impl Loop<'_> {
         let mut tournament = Tournament::new(plan);
         let mut plain_s = Vec::new();
         watcher.begin_runs(if plan.field == 0 { 0 } else { runs.min(plan.runs()) });
-        let mut counted = 2;
+        let mut counted = 2 + usize::from(layers.is_some());
         let mut seen = Differences::default();
         while let Some(left) = tournament.next_round().map(<[usize]>::to_vec) {
             if began.elapsed().as_secs_f64() + run_s * (1 + left.len()) as f64
@@ -108,6 +137,7 @@ impl Loop<'_> {
             }
         }
         watcher.end_runs();
+        self.notes.extend(not_compared(&seen.plain));
         let entered = |(at, candidate): (usize, Candidate)| Entered {
             candidate,
             predicted: predicted[at],
@@ -116,59 +146,86 @@ impl Loop<'_> {
         };
         Ok(Tuned {
             command: words(self.job.command),
-            directory,
+            directory: self.job.directory.to_string_lossy().into_owned(),
             platform: platform.name.clone(),
             rank_count: recorded.header.rank_count(),
-            candidate_count: found.stacks.len(),
-            simulated_count: estimates.iter().skip(1).flatten().count(),
+            kinds: by_kind(&searched.found.stacks),
+            candidate_count: searched.found.stacks.len(),
+            simulated_count: searched.simulated_count,
             outcome: tournament.outcome(),
             field: field.into_iter().take(plan.field).enumerate().map(entered).collect(),
             plain_s,
-            run_count: counted,
-            withheld: found.withheld,
+            run_count: counted + seen.doubted,
+            withheld: searched.found.withheld,
+            idle: searched.found.idle,
+            not_compared: seen.plain.into_keys().collect(),
             notes: self.notes,
             incomplete: self.incomplete,
         })
     }
 
-    /// The plain run first, then every stack.
+    /// The stacks that have a reason in the recorded run, in the order in which they are to run. `layers` is the same
+    /// run with calls of the layers above POSIX.
+    pub(crate) fn search(
+        &mut self,
+        search: &Search,
+        recorded: &Trace,
+        layers: Option<&Trace>,
+        platform: &Platform,
+        watcher: &dyn Watcher,
+    ) -> Result<Searched, StudyError> {
+        let directory = self.job.directory.to_string_lossy();
+        // Results inside of the output directory stand aside with it while the command runs.
+        let trace = self.job.results.join("recorded.iot");
+        let is_apart = self.place.results() == self.job.results;
+        let means = Means {
+            recorded: trace.to_str().filter(|_| is_apart),
+            fast_place: search.fast_place,
+            compares_contents: !self.job.same.is_empty(),
+        };
+        let seen = layers.unwrap_or(recorded);
+        let found = candidates(seen, Some(&directory), search.permission, means);
+        let is_predicted = |candidate: &&Candidate| candidate.is_predictable();
+        let count = found.stacks.iter().filter(is_predicted).count();
+        let untold = match found.stacks.len() - count {
+            0 => String::new(),
+            more => format!("; {more} more can only be run"),
+        };
+        watcher.step(&format!("predicting {count} stacks{untold}"));
+        let until = Instant::now() + search.budget.mul_f64(PREDICTING);
+        let (plain, estimates) = self.estimates(recorded, platform, &found, until)?;
+        if plain.is_none() {
+            self.notes.push("the plain run could not be predicted, so nothing is".to_owned());
+        }
+        let plain_s = plain.map(|estimate| estimate.wall_s);
+        let factor = |at: usize| Some(plain_s? / estimates[at]?.wall_s);
+        let field = field(&found.stacks, plain_s, &estimates);
+        let field = field.into_iter().map(|at| (found.stacks[at].clone(), factor(at))).collect();
+        let simulated_count = estimates.iter().flatten().count();
+        Ok(Searched { found, field, simulated_count })
+    }
+
+    /// The plain run, then every stack that a simulation can tell of.
     fn estimates(
         &self,
         trace: &Trace,
-        platform: &iolab_sim::platform::Platform,
+        platform: &Platform,
         found: &Candidates,
         until: Instant,
-    ) -> Result<Vec<Option<Estimate>>, StudyError> {
-        let mut stacks = vec![&[][..]];
-        stacks.extend(found.stacks.iter().map(|candidate| candidate.stack.as_slice()));
+    ) -> Result<(Option<Estimate>, Vec<Option<Estimate>>), StudyError> {
+        let is_told = |at: &usize| found.stacks[*at].is_predictable();
+        let told: Vec<usize> = (0..found.stacks.len()).filter(is_told).collect();
+        let mut stacks: Vec<&[StrategySpec]> = vec![&[]];
+        stacks.extend(told.iter().map(|&at| found.stacks[at].stack.as_slice()));
         let runner = self.runner;
         let goes_on = || Instant::now() < until && runner.check().is_ok();
-        let estimates = self.laboratory.predict_all(trace, platform, &stacks, &goes_on);
+        let predicted = self.laboratory.predict_all(trace, platform, &stacks, &goes_on);
         runner.check()?;
-        Ok(estimates?)
-    }
-
-    /// Who runs, best prediction first, and what is predicted of each. Without predictions it is the
-    /// simplest ones.
-    fn field(
-        &mut self,
-        found: &Candidates,
-        estimates: &[Option<Estimate>],
-    ) -> (Vec<Candidate>, Vec<Option<f64>>) {
-        let Some(plain) = estimates[0] else {
-            self.notes.push("the plain run could not be predicted, so nothing is".to_owned());
-            let field: Vec<Candidate> = found.stacks.clone();
-            let predicted = vec![None; field.len()];
-            return (field, predicted);
-        };
-        let estimates = &estimates[1..];
-        let mut places = ranked(&found.stacks, estimates);
-        let wall_s = |at: usize| estimates[at].map_or(f64::INFINITY, |estimate| estimate.wall_s);
-        places.retain(|&at| wall_s(at) < plain.wall_s * HOPELESS);
-        let chosen = best_of_kinds(&found.stacks, &places, OF_EACH_KIND, usize::MAX);
-        let field = chosen.iter().map(|&at| found.stacks[at].clone()).collect();
-        let predicted = chosen.iter().map(|&at| Some(plain.wall_s / wall_s(at))).collect();
-        (field, predicted)
+        let mut predicted = predicted?.into_iter();
+        let plain = predicted.next().flatten();
+        let mut estimates = vec![None; found.stacks.len()];
+        told.into_iter().zip(predicted).for_each(|(at, estimate)| estimates[at] = estimate);
+        Ok((plain, estimates))
     }
 
     /// Plain and each candidate that is left once; what candidates leave is judged when the plain run has
@@ -206,8 +263,9 @@ impl Loop<'_> {
                 }
             }
         }
-        let judged = |(at, (run, differences)): (usize, (Run, BTreeMap<String, String>))| {
-            let mut wrong = differences.iter().filter(|(name, _)| !seen.plain.contains_key(*name));
+        self.doubt(&ran, first, seen, watcher)?;
+        let judged = |(at, (run, differences)): (usize, Compared)| {
+            let mut wrong = seen.not_excused(&differences);
             let said = || format!("{}: {}", ending(run.status), run.errors.last_lines());
             (
                 at,
@@ -222,13 +280,56 @@ impl Loop<'_> {
         Ok((plain_s.expect("each round has a plain run"), ran))
     }
 
-    fn compared(
+    /// Looks whether it is the command itself that leaves now this and now that: what a stack has left otherwise is
+    /// only its fault where plain runs never leave it so.
+    fn doubt(
         &self,
-        command: &mut Command,
+        ran: &[(usize, Compared)],
         first: &Run,
-    ) -> Result<(Run, BTreeMap<String, String>), StudyError> {
+        seen: &mut Differences,
+        watcher: &dyn Watcher,
+    ) -> Result<(), StudyError> {
+        for _ in 0..DOUBTS {
+            let is_wrong = |(_, (run, differences)): &(usize, Compared)| {
+                run.status.success() && seen.not_excused(differences).next().is_some()
+            };
+            if !ran.iter().any(is_wrong) {
+                break;
+            }
+            watcher.run("plain, in doubt");
+            let (run, differences) = self.compared(&mut self.plain(), first)?;
+            seen.doubted += 1;
+            if run.status.success() {
+                seen.plain.extend(differences);
+            }
+        }
+        Ok(())
+    }
+
+    fn compared(&self, command: &mut Command, first: &Run) -> Result<Compared, StudyError> {
         let run = self.fresh_run(command)?;
         let differences = self.differences(&run, first)?;
         Ok((run, differences))
+    }
+}
+
+fn by_kind(candidates: &[Candidate]) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    candidates.iter().for_each(|it| *kinds.entry(it.kind().join(" + ")).or_default() += 1);
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_plain_runs_differ_in_is_excused_and_a_file_that_is_gone_is_not() {
+        let plain = [("log", "differs from byte 3 on"), ("lock", "is missing")];
+        let plain = plain.map(|(name, what)| (name.to_owned(), what.to_owned())).into();
+        let seen = Differences { plain, doubted: 0 };
+        assert!(seen.excuses("log", "has 7 bytes instead of 9"));
+        assert!(!seen.excuses("log", "is missing") && !seen.excuses("data", "is missing"));
+        assert!(seen.excuses("lock", "is missing") && seen.excuses("lock", "has mode 600"));
     }
 }

@@ -13,7 +13,7 @@ use indicatif::HumanCount;
 use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::stacking::Consent;
 use iolab_report::advice::{
-    Advice, Advised, Estimate, Permission, best_of_kinds, candidates, ranked,
+    Advice, Advised, Candidate, Estimate, Means, Permission, best_of_kinds, candidates, ranked,
 };
 use iolab_report::profile::{Evidence, Guards, Profile, Speedup};
 use iolab_sim::band::{Band, tie_seeds};
@@ -62,6 +62,9 @@ pub(crate) struct Permitted {
     /// rely on that
     #[arg(long, value_name = "WHO", value_parser = ["none"])]
     outsiders: Option<String>,
+    /// A directory on quicker storage (a burst buffer, memory): also look at `stage`
+    #[arg(long, value_name = "DIR")]
+    fast: Option<PathBuf>,
 }
 
 impl Permitted {
@@ -69,6 +72,28 @@ impl Permitted {
     pub(crate) fn permission(&self) -> Result<Permission, Failure> {
         let consent = Consent::of(&self.allow, false, false)?;
         Ok(Permission { consent, no_outsiders: self.outsiders.is_some() })
+    }
+
+    /// Whether anything was said.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.allow.is_empty() || self.outsiders.is_some() || self.fast.is_some()
+    }
+
+    /// The fast place by its real name.
+    pub(crate) fn fast_place(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.fast else { return Ok(None) };
+        let failure = |what: String| {
+            Failure::new(format!("--fast {}: {what}", path.display()))
+                .hint("name a directory of this node, by a name that is text")
+        };
+        match path.canonicalize() {
+            Ok(real) if real.is_dir() => match real.to_str() {
+                Some(text) => Ok(Some(text.to_owned())),
+                None => Err(failure("its name is no text".to_owned())),
+            },
+            Ok(_) => Err(failure("it is no directory".to_owned())),
+            Err(error) => Err(failure(error.to_string())),
+        }
     }
 }
 
@@ -78,7 +103,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let inputs = [arguments.trace.as_path()];
     let output = Output::begin_if(arguments.profile.as_deref(), "--profile", &inputs)?;
     let platform = platform(arguments.platform.as_deref())?;
-    let advice = advise(&trace, &platform, permission)?;
+    let fast = arguments.permission.fast_place()?;
+    let recorded = std::path::absolute(&arguments.trace).unwrap_or(arguments.trace.clone());
+    let means = Means {
+        recorded: recorded.to_str(),
+        fast_place: fast.as_deref(),
+        // Nobody compares anything here: the reader knows what his files may be.
+        compares_contents: true,
+    };
+    let advice = advise(&trace, &platform, permission, means)?;
     match arguments.json {
         true => say_line!("{:#}", advice.json()),
         false => say::text(&advice.text())?,
@@ -110,8 +143,22 @@ fn platform(given: Option<&str>) -> Result<Platform, Failure> {
     }
 }
 
-fn advise(trace: &Trace, platform: &Platform, permission: Permission) -> Result<Advice, Failure> {
-    let found = candidates(trace, None, permission);
+fn advise(
+    trace: &Trace,
+    platform: &Platform,
+    permission: Permission,
+    means: Means,
+) -> Result<Advice, Failure> {
+    let mut found = candidates(trace, None, permission, means);
+    let is_untold = |it: &Candidate| !it.is_predictable();
+    let mut unpredicted: Vec<Candidate> = Vec::new();
+    for candidate in found.stacks.iter().filter(|it| it.stack.len() == 1 && is_untold(it)) {
+        if unpredicted.iter().all(|known| known.reasons != candidate.reasons) {
+            unpredicted.push(candidate.clone());
+        }
+    }
+    let candidate_count = found.stacks.len();
+    found.stacks.retain(Candidate::is_predictable);
     let subject = Subject::new(trace, platform, &Settings::default())?;
     let seeds = tie_seeds(Order::Documented, None, None);
     let seeds = orders(trace, platform, &seeds);
@@ -141,10 +188,12 @@ fn advise(trace: &Trace, platform: &Platform, permission: Permission) -> Result<
         command: trace.header.command.clone(),
         platform: platform.name.clone(),
         plain,
-        candidate_count: found.stacks.len(),
+        candidate_count,
         simulated_count,
         best,
+        unpredicted,
         withheld: found.withheld,
+        idle: found.idle,
         notes,
     })
 }

@@ -10,18 +10,21 @@ pub(crate) mod laboratory;
 pub(crate) mod progress;
 pub(crate) mod site;
 
+use crate::advise::Permitted;
 use crate::failure::Failure;
 use crate::output::Kind;
 use crate::profile;
+use crate::tune::same;
 use clap::Args;
 use iolab_policy::insitu::StrategySpec;
-use iolab_study::Trials;
+use iolab_study::{Others, Same, Search, Trials};
 use laboratory::{OwnLaboratory, write};
 use progress::Progress;
 use site::Site;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Study a program's I/O: record it, explain it, predict what strategies would bring, apply them to
 /// the unmodified program, and compare. Ends with a table and `study.html`.
@@ -44,6 +47,16 @@ pub(crate) struct Arguments {
     /// Try only `null` and the strategies given with --apply
     #[arg(long)]
     only: bool,
+    /// Instead of remedies of the findings, try the most promising stacks of those that the recorded run gives
+    /// reason for, as `iolab tune` finds them
+    #[arg(long, conflicts_with = "only")]
+    auto: bool,
+    #[command(flatten)]
+    permission: Permitted,
+    /// Files whose bytes may differ are compared by this command, as in `*.h5=h5diff`: it gets both as its last
+    /// arguments
+    #[arg(long, value_name = "GLOB=COMMAND", value_parser = same)]
+    same: Vec<Same>,
     /// Where study.html, study.json and the traces go
     #[arg(long, value_name = "DIR", default_value = "iolab-study")]
     results: PathBuf,
@@ -60,6 +73,9 @@ pub(crate) struct Arguments {
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
+
+/// A quarter of it goes into predictions at most.
+const SEARCH: Duration = Duration::from_secs(120);
 
 /// What a study writes among its results, each of which must be of an earlier one.
 const RESULTS: [(&str, Kind); 6] = [
@@ -84,10 +100,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let texts = profile::load(path)?.specs(&here).into_iter().map(|spec| spec.text);
         wanted.push(texts.collect::<Vec<_>>().join(" + "));
     }
-    let trials =
-        Trials { rounds: arguments.runs as usize, wanted: &wanted, only_wanted: arguments.only };
-    let study =
-        site.job(&arguments.command).study(&trials, &OwnLaboratory, &mut Progress::new("study"))?;
+    if !arguments.auto && arguments.permission.is_given() {
+        return Err(Failure::new(
+            "--allow, --outsiders and --fast say which strategies are looked for",
+        )
+        .hint(
+            "add --auto; what is given with --apply needs no such word, for its files are compared",
+        ));
+    }
+    let fast = arguments.permission.fast_place()?;
+    let others = match (arguments.only, arguments.auto) {
+        (true, _) => Others::Nothing,
+        (false, false) => Others::Remedies,
+        (false, true) => Others::Advised(Search {
+            permission: arguments.permission.permission()?,
+            fast_place: fast.as_deref(),
+            budget: SEARCH,
+        }),
+    };
+    let trials = Trials { rounds: arguments.runs as usize, wanted: &wanted, others };
+    let job = site.job(&arguments.command, &arguments.same);
+    let study = job.study(&trials, &OwnLaboratory, &mut Progress::new("study"))?;
     let json = study.json();
     write(&results.join("study.json"), format!("{json:#}\n").as_bytes())?;
     write(&results.join("study.html"), &study.page())?;

@@ -13,7 +13,7 @@ use crate::study::progress::Progress;
 use crate::study::site::Site;
 use clap::Args;
 use iolab_report::profile::Evidence;
-use iolab_study::Tuning;
+use iolab_study::{Same, Search};
 use iolab_vocab::parse_seconds;
 use std::ffi::OsString;
 use std::fs;
@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     budget: Duration,
     #[command(flatten)]
     permission: Permitted,
+    /// Files whose bytes may differ are compared by this command, as in `*.h5=h5diff`: it gets both as its last
+    /// arguments. Also look at strategies that have the same data lie elsewhere
+    #[arg(long, value_name = "GLOB=COMMAND", value_parser = same)]
+    same: Vec<Same>,
     /// Where profile.toml, tune.json and the trace go
     #[arg(long, value_name = "DIR", default_value = "iolab-tune")]
     results: PathBuf,
@@ -67,8 +71,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         arguments.platform.as_deref(),
     )?;
     let results = &site.results;
-    let tuned = site.job(&arguments.command).tune(
-        &Tuning { budget: arguments.budget, permission },
+    let fast = arguments.permission.fast_place()?;
+    let tuned = site.job(&arguments.command, &arguments.same).tune(
+        &Search { permission, fast_place: fast.as_deref(), budget: arguments.budget },
         &OwnLaboratory,
         &mut Progress::new("tune"),
     )?;
@@ -108,6 +113,11 @@ fn forget(path: &Path) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// How files are compared that may be the same with other bytes.
+pub(crate) fn same(text: &str) -> Result<Same, String> {
+    Same::parse(text).map_err(|refusal| format!("{}; {}", refusal.message, refusal.hint))
 }
 
 /// A duration with its unit.

@@ -268,3 +268,21 @@ fn the_parallel_solver_is_studied_under_both_mpi_families() {
         assert_eq!(report["summary"]["rank_count"], 2, "{family}");
     }
 }
+
+#[test]
+fn a_study_of_its_own_choice_tries_what_the_recorded_run_gives_reason_for() {
+    let place = Place::new();
+    let script = "for i in {1..5000}; do echo $i $i $i; done > data";
+    let command = ["bash", "-c", script];
+    let study = place.studied(&["--auto"], &command);
+    all_right(&study, &["null", "write-back"]);
+    assert_eq!(verdict(&study, "write-back")["reason"], "advised");
+    // What finds nothing to do is not tried.
+    for row in study["strategies"].as_array().unwrap() {
+        let name = row["strategy"].as_str().unwrap();
+        assert!(!name.contains("read-ahead") && !name.contains("seek-elide"), "{row:#}");
+    }
+    let refused = place.study(&["--outsiders", "none"], &command);
+    let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && errors.contains("--auto"), "{errors}");
+}

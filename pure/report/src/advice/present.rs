@@ -1,6 +1,6 @@
 //! Advice as text and as JSON.
 
-use super::{Candidate, NOTEWORTHY, Withheld};
+use super::{Candidate, Idle, NOTEWORTHY, Withheld};
 use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::classes::{Semantics, Visibility};
 use iolab_sim::band::Band;
@@ -22,8 +22,12 @@ pub struct Advice {
     pub simulated_count: usize,
     /// The best ones that are predicted to gain, best first.
     pub best: Vec<Advised>,
+    /// Strategies that only a run can tell of, the plainest of each.
+    pub unpredicted: Vec<Candidate>,
     /// What is left out for want of consent.
     pub withheld: Vec<Withheld>,
+    /// Strategies that find nothing to do.
+    pub idle: Vec<Idle>,
     /// What else to know, a sentence each.
     pub notes: Vec<String>,
 }
@@ -74,12 +78,20 @@ impl Advice {
         if self.best.is_empty() {
             text += match self.candidate_count {
                 0 => "nothing helps: the trace gives no strategy a reason\n",
+                _ if self.simulated_count == 0 => "nothing could be predicted\n",
                 _ => "nothing helps: no stack is predicted to gain more than 2 %\n",
             };
+        }
+        for candidate in &self.unpredicted {
+            let _ = writeln!(text, "no simulation tells, `iolab tune` does: {}", candidate.label());
+            for reason in &candidate.reasons {
+                let _ = writeln!(text, "   why: {reason}");
+            }
         }
         for Withheld { reason, flag } in &self.withheld {
             let _ = writeln!(text, "left out, {flag} would let it in: {reason}");
         }
+        text += &idle_text(&self.idle);
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
@@ -109,7 +121,9 @@ impl Advice {
             "candidate_count": self.candidate_count,
             "simulated_count": self.simulated_count,
             "best": best.collect::<Vec<_>>(),
+            "unpredicted": self.unpredicted.iter().map(unpredicted_json).collect::<Vec<_>>(),
             "withheld": withheld.collect::<Vec<_>>(),
+            "idle": self.idle.iter().map(idle_json).collect::<Vec<_>>(),
             "notes": self.notes,
         })
     }
@@ -118,6 +132,30 @@ impl Advice {
 /// What is left out, for programs.
 pub(crate) fn withheld_json(withheld: &Withheld) -> Value {
     json!({ "reason": withheld.reason, "flag": withheld.flag })
+}
+
+/// Who finds nothing to do, for programs.
+pub(crate) fn idle_json(idle: &Idle) -> Value {
+    json!({ "strategy": idle.strategy, "wants": idle.wants })
+}
+
+/// The same for people, in a line.
+pub(crate) fn idle_text(idle: &[Idle]) -> String {
+    let names: Vec<&str> = idle.iter().map(|idle| idle.strategy).collect();
+    match names[..] {
+        [] => String::new(),
+        _ => format!("no reason in the trace for {} (what each wants: --json)\n", names.join(", ")),
+    }
+}
+
+fn unpredicted_json(candidate: &Candidate) -> Value {
+    json!({
+        "stack": candidate.label(),
+        "apply": texts(&candidate.stack),
+        "reasons": candidate.reasons,
+        "changes": changes(&candidate.stack),
+        "needs": needs(&candidate.stack),
+    })
 }
 
 fn texts(stack: &[StrategySpec]) -> Vec<&str> {

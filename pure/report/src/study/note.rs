@@ -85,14 +85,19 @@ pub fn writes_elsewhere(trace: &Trace, directory: &Path) -> Option<String> {
 
 /// That plain runs differ among themselves, and in what.
 pub fn not_deterministic(plain: &Runs) -> Option<String> {
-    if plain.differences.is_empty() {
+    not_compared(&plain.differences)
+}
+
+/// The same of these differences.
+pub fn not_compared(differences: &BTreeMap<String, String>) -> Option<String> {
+    if differences.is_empty() {
         return None;
     }
-    let names: Vec<&str> = plain.differences.keys().map(String::as_str).take(5).collect();
+    let names: Vec<&str> = differences.keys().map(String::as_str).take(5).collect();
     Some(format!(
         "the command is not deterministic: plain runs differ in {} outputs ({}), which are not \
          compared",
-        plain.differences.len(),
+        differences.len(),
         names.join(", "),
     ))
 }

@@ -1,11 +1,12 @@
 //! A tuning as text, as JSON and as a profile.
 
 use super::{Exit, Outcome, Verdict};
-use crate::advice::{Candidate, Withheld, withheld_json};
+use crate::advice::{Candidate, Idle, Withheld, idle_json, idle_text, withheld_json};
 use crate::page::Table;
 use crate::profile::{Evidence, Guards, Profile, Speedup};
 use crate::statistics::median;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Everything a tuning found out.
@@ -23,6 +24,8 @@ pub struct Tuned {
     pub candidate_count: usize,
     /// See `candidate_count`.
     pub simulated_count: usize,
+    /// How many of them there are of each kind, by the names of their strategies.
+    pub kinds: BTreeMap<String, usize>,
     /// Who ran for real, best prediction first.
     pub field: Vec<Entered>,
     /// What came of it.
@@ -33,6 +36,10 @@ pub struct Tuned {
     pub run_count: usize,
     /// What is left out for want of consent.
     pub withheld: Vec<Withheld>,
+    /// Strategies that find nothing to do.
+    pub idle: Vec<Idle>,
+    /// Outputs in which plain runs differ among themselves, so nobody can be held to them.
+    pub not_compared: Vec<String>,
     /// What else to know, a sentence each.
     pub notes: Vec<String>,
     /// Why there are fewer runs than planned, if there are.
@@ -93,6 +100,7 @@ impl Tuned {
         for Withheld { reason, flag } in &self.withheld {
             let _ = writeln!(text, "left out, {flag} would let it in: {reason}");
         }
+        text += &idle_text(&self.idle);
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
@@ -118,9 +126,18 @@ impl Tuned {
         });
         let label = self.winner().map(|winner| winner.candidate.label());
         match (self.outcome.verdict, label, held) {
-            (Verdict::Helps, Some(label), Some(held)) => format!("{label}: {held}"),
+            (Verdict::Helps, Some(label), Some(held)) => {
+                let but = match self.not_compared.len() {
+                    0 => String::new(),
+                    _ => format!(
+                        "; whether it is right is not known of {}, in which plain runs differ, too",
+                        self.not_compared.join(", ")
+                    ),
+                };
+                format!("{label}: {held}{but}")
+            }
             (Verdict::NothingHelps, Some(label), Some(held)) => {
-                format!("nothing helps: the best was {label}, {held}")
+                format!("nothing helps beyond chance: the best was {label}, {held}")
             }
             (Verdict::NothingHelps, Some(label), None) => {
                 format!("nothing helps: the best was {label}, which was no faster than plain")
@@ -158,6 +175,7 @@ impl Tuned {
             "output_directory": self.directory,
             "platform": self.platform,
             "candidate_count": self.candidate_count,
+            "candidates_by_kind": self.kinds,
             "simulated_count": self.simulated_count,
             "run_count": self.run_count,
             "plain_s": self.plain_s,
@@ -167,6 +185,8 @@ impl Tuned {
             "speedup": self.outcome.speedup.map(|(middle, interval)| {
                 json!({ "median": middle, "interval": interval })
             }),
+            "not_compared": self.not_compared,
+            "idle": self.idle.iter().map(idle_json).collect::<Vec<_>>(),
             "withheld": self.withheld.iter().map(withheld_json).collect::<Vec<_>>(),
             "notes": self.notes,
             "incomplete": self.incomplete,

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::Kind;
 use crate::platform_file::read_platform;
 use iolab_sim::platform::Platform;
-use iolab_study::Job;
+use iolab_study::{Job, Same};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -60,7 +60,7 @@ impl Site {
     }
 
     /// The command with all of it.
-    pub(crate) fn job<'a>(&'a self, command: &'a [OsString]) -> Job<'a> {
+    pub(crate) fn job<'a>(&'a self, command: &'a [OsString], same: &'a [Same]) -> Job<'a> {
         Job {
             platform: self.platform.as_ref(),
             command,
@@ -68,6 +68,7 @@ impl Site {
             start: &self.start,
             directory: &self.directory,
             results: &self.results,
+            same,
         }
     }
 }
