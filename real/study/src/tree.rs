@@ -8,6 +8,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// What is said of a file that the other tree has not.
+pub(crate) const NEW: &str = "is new";
+
 /// What a tree holds, for the decision whether it may be copied for every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
@@ -163,7 +166,7 @@ pub(crate) fn differences(expected: Left, found: Left) -> io::Result<BTreeMap<Pa
             differences.insert(name, difference);
         }
     }
-    differences.extend(new.into_keys().map(|name| (name, "is new".to_owned())));
+    differences.extend(new.into_keys().map(|name| (name, NEW.to_owned())));
     Ok(differences)
 }
 

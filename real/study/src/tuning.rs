@@ -6,7 +6,7 @@
 
 use crate::loop_once::{Job, Loop, words};
 use crate::runs::{Run, ending};
-use crate::{Laboratory, StudyError, Watcher};
+use crate::{Laboratory, StudyError, Watcher, tree};
 use iolab_policy::insitu::StrategySpec;
 use iolab_report::advice::{Candidate, Candidates, Estimate, Means, Permission, candidates, field};
 use iolab_report::study::{Turn, not_compared, round, writes_elsewhere};
@@ -14,6 +14,8 @@ use iolab_report::tune::{Entered, Plan, Ran, Tournament, Tuned, plan};
 use iolab_sim::platform::Platform;
 use iolab_trace::Trace;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -57,11 +59,16 @@ struct Differences {
 
 impl Differences {
     /// Whether a plain run has differed so, too. Where plain runs have a file with other bytes, one without the file
-    /// is wrong all the same.
+    /// is wrong all the same. Where they name files anew each time, as git names a pack by what is in it, another
+    /// name of that sort is as good as theirs.
     fn excuses(&self, name: &str, what: &str) -> bool {
         // "is missing", "is new", "is of another kind"
         let is_about_being = |what: &str| what.starts_with("is ");
+        let is_of_the_sort = |(other, known): (&String, &String)| {
+            what == tree::NEW && known == tree::NEW && sort(other) == sort(name)
+        };
         self.plain.get(name).is_some_and(|known| !is_about_being(what) || is_about_being(known))
+            || self.plain.iter().any(is_of_the_sort)
     }
 
     /// Those that no plain run has shown.
@@ -71,6 +78,11 @@ impl Differences {
     ) -> impl Iterator<Item = (&'a String, &'a String)> {
         differences.iter().filter(|(name, what)| !self.excuses(name, what))
     }
+}
+
+/// Files of one directory with the same ending are of one sort.
+fn sort(name: &str) -> (Option<&Path>, Option<&OsStr>) {
+    (Path::new(name).parent(), Path::new(name).extension())
 }
 
 impl Job<'_> {
@@ -331,5 +343,19 @@ mod tests {
         assert!(seen.excuses("log", "has 7 bytes instead of 9"));
         assert!(!seen.excuses("log", "is missing") && !seen.excuses("data", "is missing"));
         assert!(seen.excuses("lock", "is missing") && seen.excuses("lock", "has mode 600"));
+    }
+
+    #[test]
+    fn where_plain_runs_name_files_anew_each_time_so_may_others() {
+        let plain = [("pack/1.pack", "is missing"), ("pack/2.pack", tree::NEW)];
+        let plain = plain.map(|(name, what)| (name.to_owned(), what.to_owned())).into();
+        let seen = Differences { plain, doubted: 0 };
+        assert!(
+            seen.excuses("pack/3.pack", tree::NEW) && seen.excuses("pack/1.pack", "is missing")
+        );
+        for name in ["3.pack", "pack/3.tmp", "pack/old/3.pack"] {
+            assert!(!seen.excuses(name, tree::NEW), "{name}");
+        }
+        assert!(!seen.excuses("pack/3.pack", "is missing"));
     }
 }
