@@ -42,7 +42,7 @@ const RANKS_MAX: u32 = 4_096;
 fn explain(counted: &Counted) {
     let report = CountedReport::of(counted);
     serde_json::to_string(&report).expect("JSON");
-    let _ = (counted_csv(&report), counted_text(&report, Style { colour: true }));
+    let _ = (counted_csv(&report), counted_text(&report, Style { colour: true, view: None }));
     assert!(!counted_page(&report).is_empty());
     let made = reconstruct(counted, "fuzzed");
     if let Ok(text) = made.as_ref()

@@ -123,7 +123,10 @@ pub(crate) fn explain(trace: &Trace) {
     trace.events.iter().for_each(|event| analysis.observe(event));
     let report = analysis.finish();
     serde_json::to_string(&report).expect("JSON");
-    let _ = (csv::files(&report), text::write(&report, text::Style { colour: true }));
+    let _ = (
+        csv::files(&report),
+        text::write(&report, text::Style { colour: true, view: Some("iolab view run.iot") }),
+    );
     assert!(!report_page(&report, trace).is_empty());
     let mut out = Vec::new();
     export::csv(&trace.header, trace.events.iter().copied(), &mut out).expect("memory");
