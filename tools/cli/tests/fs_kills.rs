@@ -234,6 +234,13 @@ fn killed_under_load(kills: u64, caches: &str, load: Loaded) {
             .collect();
         let mut dice = Dice(kills | 1 << 40);
         for kill in 0..kills {
+            // Every other one comes when more has been done than killed; recovery alone proves little.
+            while kill % 2 == 0
+                && steps.load(Ordering::SeqCst) <= kill + 2
+                && !loads.iter().any(|load| load.is_finished())
+            {
+                sleep(Duration::from_millis(1));
+            }
             // Some while it recovers, most in the middle of something.
             sleep(Duration::from_micros(dice.below(30_000)));
             let lock = std::fs::read_to_string(directory.join("lock")).unwrap();
@@ -255,8 +262,7 @@ fn killed_under_load(kills: u64, caches: &str, load: Loaded) {
         is_over.store(true, Ordering::SeqCst);
     });
     println!("{steps:?} steps under {kills} kills");
-    // On a quick machine most of the time between kills is recovery.
-    assert!(steps.load(Ordering::SeqCst) > kills / 4, "hardly anything was under way");
+    assert!(steps.load(Ordering::SeqCst) > kills);
 }
 
 #[test]
