@@ -211,6 +211,10 @@ int main(int argc, char **argv) {
     check("columns", MPI_File_read_at_all(file, rank * 2400L + 480, matrix, 7, vector, &status));
     MPI_Get_count(&status, vector, &count);
     fprintf(out, "%d columns %u\n", count, sum((unsigned char *)matrix, sizeof matrix));
+    /* What another rank has written may be read after it, this and it again. */
+    MPI_File_sync(file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_sync(file);
     MPI_Aint back[3] = {-8, 0, 8};
     MPI_Type_create_hindexed_block(3, 4, back, MPI_BYTE, &before);
     MPI_Type_commit(&before);
