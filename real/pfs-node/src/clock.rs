@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 
 /// Wishes closer together than this are one.
 const GRAIN: u64 = 1_000_000;
+/// Who comes more than a second too late has not been running (a suspended job, a virtual machine that stood
+/// still), nor perhaps have those whose answers are waited for. They get another second.
+const LATE_GRAINS: u64 = 1000;
 
 /// Monotonic time of this host.
 pub(crate) fn now() -> Nanos {
@@ -16,23 +19,34 @@ pub(crate) fn now() -> Nanos {
 
 /// When somebody wants to be woken.
 #[derive(Debug, Default)]
-pub(crate) struct Wakes(BTreeSet<u64>);
+pub(crate) struct Wakes {
+    grains: BTreeSet<u64>,
+    is_put_off: bool,
+}
 
 impl Wakes {
     /// At that time or soon after.
     pub(crate) fn at(&mut self, time: Nanos) {
-        self.0.insert(time.0.div_ceil(GRAIN));
+        self.grains.insert(time.0.div_ceil(GRAIN));
     }
 
-    /// Whether it is time; those times are over then.
+    /// Whether it is time; those times are over then. When it is far too late, what came meanwhile is
+    /// heard first.
     pub(crate) fn due(&mut self, now: Nanos) -> bool {
-        let later = self.0.split_off(&(now.0 / GRAIN + 1));
-        !std::mem::replace(&mut self.0, later).is_empty()
+        let grain = now.0 / GRAIN;
+        let later = self.grains.split_off(&(grain + 1));
+        let over = std::mem::replace(&mut self.grains, later);
+        let Some(first) = over.first() else { return false };
+        self.is_put_off = grain - first > LATE_GRAINS && !self.is_put_off;
+        if self.is_put_off {
+            self.grains.insert(grain + LATE_GRAINS);
+        }
+        !self.is_put_off
     }
 
     /// The next time, if there is one.
     pub(crate) fn next(&self) -> Option<Nanos> {
-        self.0.first().map(|grains| Nanos(grains * GRAIN))
+        self.grains.first().map(|grains| Nanos(grains * GRAIN))
     }
 }
 
@@ -60,5 +74,20 @@ mod tests {
         assert_eq!((wakes.next(), until(Nanos(3), &[wakes.next(), None]).is_none()), (None, true));
         let pause = until(Nanos(1), &[Some(Nanos(2_000_000_003)), None]).unwrap();
         assert_eq!((pause.tv_sec, pause.tv_nsec), (2, 2));
+    }
+
+    #[test]
+    fn who_was_not_running_hears_first_what_came_meanwhile_and_is_woken_then() {
+        let second = 1_000_000_000;
+        let mut wakes = Wakes::default();
+        wakes.at(Nanos(9 * second));
+        assert!(!wakes.due(Nanos(17 * second)));
+        assert_eq!(wakes.next(), Some(Nanos(18 * second)));
+        assert!(!wakes.due(Nanos(18 * second - 1)));
+        // Whatever happens, it is not put off twice.
+        assert!(wakes.due(Nanos(30 * second)));
+        assert_eq!(wakes.next(), None);
+        wakes.at(Nanos(39 * second));
+        assert!(wakes.due(Nanos(40 * second)));
     }
 }
