@@ -6,8 +6,8 @@
 //! it touches: its file, the descriptor table of its process, the names of files. Since tickets
 //! are drawn in one total order, waiting for them cannot deadlock.
 
-use iolab_policy::insitu::StrategySpec;
-use iolab_policy::insitu::guest::{Guest, StackId, Step, open_flags::APPEND};
+use iolab_policy::insitu::guest::{StackId, Step, open_flags::APPEND};
+use iolab_policy::insitu::{Guests, ProcessStep, StrategySpec};
 use iolab_trace::{Class, Event, Function, Layer, Trace};
 use iolab_vocab::FileId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub(crate) resources: usize,
     tickets: Vec<Ticket>,
     ticket_ends: Vec<u32>,
-    steps: Vec<Step>,
+    steps: Vec<ProcessStep>,
     step_ends: Vec<u32>,
 }
 
@@ -44,18 +44,24 @@ impl Plan {
         let mut resources = Resources::new(trace);
         plan.resources = resources.turns.len();
         let alone = plan.threads.len() == 1;
-        let mut guests = Guests::new(trace, strategies);
+        let mut staging = Staging::new(trace, strategies);
+        let last_of_process: BTreeMap<u32, usize> =
+            plan.order.iter().map(|&row| (trace.events[row].process, row)).collect();
         let mut wanted = Vec::new();
         for place in 0..plan.order.len() {
-            let event = &trace.events[plan.order[place]];
+            let row = plan.order[place];
+            let event = &trace.events[row];
             let first_step = plan.steps.len();
-            guests.step(event, &mut plan.steps);
+            staging.step(event, &mut plan.steps);
+            if last_of_process.get(&event.process) == Some(&row) {
+                staging.guests.ended(event.process);
+            }
             plan.step_ends.push(plan.steps.len() as u32);
             if !alone {
                 wanted.clear();
                 resources.touched(event, &mut wanted);
                 let files =
-                    plan.steps[first_step..].iter().filter_map(|step| guests.file_of(event, step));
+                    plan.steps[first_step..].iter().filter_map(|step| staging.file_of(step));
                 wanted.extend(files.filter_map(|file| file.index()).map(|index| index as u32));
                 resources.draw(&mut wanted, &mut plan.tickets);
             }
@@ -70,7 +76,7 @@ impl Plan {
     }
 
     /// What to do for the call at this place of the order.
-    pub(crate) fn steps(&self, place: u32) -> &[Step] {
+    pub(crate) fn steps(&self, place: u32) -> &[ProcessStep] {
         &self.steps[range(&self.step_ends, place)]
     }
 }
@@ -185,39 +191,34 @@ pub(crate) fn process_count(trace: &Trace) -> usize {
     named.max(trace.header.processes.len())
 }
 
-/// The interpretation of each process's calls by its strategies.
-struct Guests<'a> {
+/// The interpretation of the processes' calls by their strategies.
+struct Staging<'a> {
     trace: &'a Trace,
-    strategies: &'a [StrategySpec],
-    guests: BTreeMap<u32, Guest>,
+    guests: Guests,
     files: BTreeMap<(u32, StackId), FileId>,
 }
 
-impl<'a> Guests<'a> {
-    fn new(trace: &'a Trace, strategies: &'a [StrategySpec]) -> Guests<'a> {
-        Guests { trace, strategies, guests: BTreeMap::new(), files: BTreeMap::new() }
+impl<'a> Staging<'a> {
+    fn new(trace: &'a Trace, strategies: &[StrategySpec]) -> Staging<'a> {
+        Staging { trace, guests: Guests::new(strategies), files: BTreeMap::new() }
     }
 
-    fn step(&mut self, event: &Event, out: &mut Vec<Step>) {
-        if self.strategies.is_empty() {
-            return out.push(Step::Native);
-        }
+    fn step(&mut self, event: &Event, out: &mut Vec<ProcessStep>) {
         let file = event.file.index().and_then(|index| self.trace.header.files.get(index));
         let path = file.map_or("", |entry| entry.path.as_str());
         let first = out.len();
-        let guest = self.guests.entry(event.process).or_insert_with(|| Guest::new(self.strategies));
-        guest.step(event, path, out);
-        for step in &out[first..] {
-            if let Step::Begin { stack, file } = step {
-                self.files.insert((event.process, *stack), *file);
+        self.guests.step(event, path, out);
+        for it in &out[first..] {
+            if let Step::Begin { stack, file } = it.step {
+                self.files.insert((it.process, stack), file);
             }
         }
     }
 
     /// The file a step is about, so that it can be waited for.
-    fn file_of(&self, event: &Event, step: &Step) -> Option<FileId> {
-        match step {
-            Step::Stage { stack, .. } => self.files.get(&(event.process, *stack)).copied(),
+    fn file_of(&self, step: &ProcessStep) -> Option<FileId> {
+        match step.step {
+            Step::Stage { stack, .. } => self.files.get(&(step.process, stack)).copied(),
             _ => None,
         }
     }

@@ -8,8 +8,8 @@ use crate::scratch::Scratch;
 use crate::staged::{Feeder, Stacks};
 use crate::turns::Turns;
 use crate::{Difference, Pace, ReplayError, Settings, Summary};
-use iolab_policy::insitu::guest::Step;
-use iolab_policy::insitu::{Call, Handle, Outcome};
+use iolab_policy::insitu::guest::{StackId, Step};
+use iolab_policy::insitu::{Call, Handle, Outcome, ProcessStep};
 use iolab_trace::{Class, Event, Function, Trace};
 use iolab_vocab::{FileId, Nanos};
 use rustix::io::Errno;
@@ -170,16 +170,16 @@ impl<'a> ReplayThread<'a> {
 
     fn perform(&mut self, place: u32, event: &Event) -> Result<(), Mismatch> {
         let mut done = Done::Skipped("that have no effect on files");
-        for step in self.context.plan.steps(place) {
-            match *step {
+        for &ProcessStep { process, step } in self.context.plan.steps(place) {
+            match step {
                 Step::Native => {
                     self.check_position_before_close(event)?;
                     done = self.context.native.carry_out(event, &mut self.memory);
                 }
-                Step::Begin { stack, file } => self.begin(event, stack, file),
-                Step::End { stack } => self.context.stacks.end(event.process, stack),
+                Step::Begin { stack, file } => self.begin(process, stack, file),
+                Step::End { stack } => self.context.stacks.end(process, stack),
                 Step::Stage { stack, handle, call, own } => {
-                    let outcome = self.stage(place, event, stack, handle, call);
+                    let outcome = self.stage(place, event, (process, stack), handle, call);
                     if own {
                         let outcome = outcome.map_err(|errno| Errno::from_raw_os_error(errno.0));
                         done = Done::Result(outcome);
@@ -190,28 +190,28 @@ impl<'a> ReplayThread<'a> {
         self.judge(event, done)
     }
 
-    fn begin(&self, event: &Event, stack: iolab_policy::insitu::guest::StackId, file: FileId) {
+    fn begin(&self, process: u32, stack: StackId, file: FileId) {
         let entry = file.index().and_then(|index| self.context.trace.header.files.get(index));
         let path = entry.map_or("", |entry| entry.path.as_str());
         let strategies = &self.context.settings.strategies;
-        self.context.stacks.begin(event.process, stack, strategies, (file, path));
+        self.context.stacks.begin(process, stack, strategies, (file, path));
     }
 
     fn stage(
         &mut self,
         place: u32,
         event: &Event,
-        stack: iolab_policy::insitu::guest::StackId,
+        (process, stack): (u32, StackId),
         handle: Handle,
         call: Call,
     ) -> Outcome {
         const EBADF: iolab_policy::insitu::Errno = iolab_policy::insitu::Errno(9);
         let context = self.context;
-        let staged = context.stacks.get(event.process, stack).ok_or(EBADF)?;
+        let staged = context.stacks.get(process, stack).ok_or(EBADF)?;
         let mut staged = staged.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if matches!(call, Call::Open { .. })
             && let Some(Entry::Real(descriptor)) =
-                context.native.tables.get_fd(event.process, event.result as i32)
+                context.native.tables.get_fd(process, event.result as i32)
         {
             staged.adopt(handle, descriptor);
         }
@@ -219,7 +219,15 @@ impl<'a> ReplayThread<'a> {
         let (memory, decisions) = (&mut self.memory, &mut self.decided);
         let outcome =
             staged.feed(handle, call, &mut Feeder { memory, began: context.began, decisions });
-        let (file, process, thread, rank) = (staged.file, event.process, event.thread, event.rank);
+        // What another process made a stack do is nothing that a thread of its own did.
+        let (rank, thread) = match process == event.process {
+            true => (event.rank, event.thread),
+            false => {
+                let entry = context.trace.header.processes.get(process as usize);
+                (entry.map_or(-1, |entry| entry.rank), 0)
+            }
+        };
+        let file = staged.file;
         let rows = self.decided.drain(..);
         self.decisions
             .extend(rows.map(|row| (place, Event { file, process, thread, rank, ..row })));

@@ -79,12 +79,24 @@ struct Staged {
     file: FileId,
     handles: Vec<Handle>,
     released: bool,
+    /// It holds or keeps bytes, so the file must be nobody else's.
+    owns: bool,
 }
 
-/// The staged descriptions of one process.
-#[derive(Clone, Debug, Default)]
+/// Whether a strategy holds bytes back, or keeps what it has read.
+pub(super) fn owns(spec: &StrategySpec) -> bool {
+    let strategy = spec.build();
+    strategy.holding_bytes() > 0 || strategy.keeps_bytes()
+}
+
+/// The staged descriptions of one process. Of others of its run it knows by [`super::Guests`].
+#[derive(Clone, Debug)]
 pub struct Guest {
     specs: Vec<StrategySpec>,
+    /// Which of them hold or keep bytes.
+    owning: Vec<bool>,
+    /// No other process of the run has the file open that is opened next.
+    pub(super) is_alone: bool,
     descriptors: BTreeMap<i32, Handle>,
     descriptions: BTreeMap<Handle, Description>,
     stacks: BTreeMap<StackId, Staged>,
@@ -96,7 +108,16 @@ impl Guest {
     /// A process at its start, under these strategies, top first. A child after fork starts anew:
     /// what it inherits passes.
     pub fn new(specs: &[StrategySpec]) -> Guest {
-        Guest { specs: specs.to_vec(), ..Guest::default() }
+        Guest {
+            specs: specs.to_vec(),
+            owning: specs.iter().map(owns).collect(),
+            is_alone: true,
+            descriptors: BTreeMap::new(),
+            descriptions: BTreeMap::new(),
+            stacks: BTreeMap::new(),
+            next_handle: 0,
+            next_stack: 0,
+        }
     }
 
     /// The strategies that choose a file, top first: what `Step::Begin` asks to build.
@@ -105,8 +126,13 @@ impl Guest {
         path: &'a str,
     ) -> impl Iterator<Item = &'a StrategySpec> + 'a {
         let is_data = super::runtimes::owner_of(path).is_none();
-        let hears = |spec: &StrategySpec| spec.layer() == Heard::Posix;
-        specs.iter().filter(move |spec| is_data && hears(spec) && spec.selection.chooses(path))
+        specs.iter().filter(move |spec| is_data && chooses(spec, path))
+    }
+
+    /// Whether a stack for this file would hold or keep bytes.
+    fn owns(&self, path: &str) -> bool {
+        let owning = self.specs.iter().zip(&self.owning).filter(|(_, owns)| **owns);
+        owning.map(|(spec, _)| spec).any(|spec| chooses(spec, path))
     }
 
     /// The stack and description a descriptor is staged on, if it is.
@@ -165,7 +191,7 @@ impl Guest {
 
     /// An open file keeps its stack when its name changes or goes away; the old name is free for
     /// another file.
-    fn follow_name(&mut self, event: &Event) {
+    pub(super) fn follow_name(&mut self, event: &Event) {
         let name = match event.function.class() {
             Class::Rename if event.function == Function::LINK => return,
             Class::Rename if event.argument >= 0 => FileId(event.argument as u32),
@@ -200,7 +226,13 @@ impl Guest {
         let stack = match self.stack_of(event.file) {
             Some(stack) if self.stacks[&stack].released => return,
             Some(stack) => stack,
-            None => self.begin(event.file, out),
+            None => {
+                let owns = self.owns(path);
+                if owns && !self.is_alone {
+                    return;
+                }
+                self.begin(event.file, owns, out)
+            }
         };
         self.next_handle += 1;
         let close_on_exec = event.argument & open_flags::CLOSE_ON_EXEC != 0;
@@ -211,10 +243,10 @@ impl Guest {
         out.push(Step::Stage { stack, handle, call, own: false });
     }
 
-    fn begin(&mut self, file: FileId, out: &mut Vec<Step>) -> StackId {
+    fn begin(&mut self, file: FileId, owns: bool, out: &mut Vec<Step>) -> StackId {
         let stack = StackId(self.next_stack);
         self.next_stack += 1;
-        self.stacks.insert(stack, Staged { file, handles: Vec::new(), released: false });
+        self.stacks.insert(stack, Staged { file, handles: Vec::new(), released: false, owns });
         out.push(Step::Begin { stack, file });
         stack
     }
@@ -334,10 +366,29 @@ impl Guest {
         }));
     }
 
+    /// Another process opens a file: a stack that holds or keeps bytes of it gives it up.
+    pub(super) fn give_up_owned(&mut self, file: FileId, out: &mut Vec<Step>) {
+        if let Some(stack) = self.stack_of(file).filter(|stack| self.stacks[stack].owns) {
+            self.release(stack, out);
+        }
+    }
+
+    /// Another process looks at a file.
+    pub(super) fn flush_owned(&mut self, file: FileId, out: &mut Vec<Step>) {
+        if let Some(stack) = self.stack_of(file).filter(|stack| self.stacks[stack].owns) {
+            self.flush(stack, out);
+        }
+    }
+
     fn release(&mut self, stack: StackId, out: &mut Vec<Step>) {
         self.settle(stack, out);
         self.stacks.get_mut(&stack).expect("a stack that exists").released = true;
     }
+}
+
+/// Whether a strategy of the layer POSIX is for files of that path.
+fn chooses(spec: &StrategySpec, path: &str) -> bool {
+    spec.layer() == Heard::Posix && spec.selection.chooses(path)
 }
 
 impl Whence {

@@ -260,6 +260,9 @@ impl<'a> Threads<'a> {
             self.run.events[row].end = now;
             self.run.hash(now, row);
         }
+        if what == What::Exit {
+            self.staging.ended(self.setup.program.sequences[thread].process);
+        }
     }
 
     /// Lets the strategies decide, if there are any, and keeps what is left for the servers.

@@ -167,6 +167,9 @@ impl Running<'_> {
         }
         let process = self.setup.program.sequences[sequence as usize].process;
         self.run.seen(process, now);
+        if what == What::Exit {
+            self.staging.ended(process);
+        }
         let place = &mut self.places[sequence as usize];
         let progress = 2 * place.at as u32 + 2;
         place.at += 1;

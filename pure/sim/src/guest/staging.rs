@@ -13,8 +13,8 @@ use super::setup::{Setup, native, recorded};
 use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
-    Call, Command, Driver, Errno, Guest, Handle, Interest, Outcome, Short, Slot, Stack, Totals,
-    decision,
+    Call, Command, Driver, Errno, Guest, Guests, Handle, Interest, Outcome, ProcessStep, Short, Slot,
+    Stack, Totals, decision,
 };
 use iolab_trace::{Class, Event};
 use iolab_vocab::{FileId, Nanos};
@@ -49,11 +49,11 @@ struct Bottom {
 /// The strategies of all processes.
 pub(super) struct Staging<'a> {
     setup: &'a Setup<'a>,
-    guests: Vec<Guest>,
+    guests: Guests,
     live: BTreeMap<(u32, StackId), Live>,
     /// By process: staging memory of stacks that ended, for the next ones.
     spare: Vec<Vec<Vec<u64>>>,
-    steps: Vec<Step>,
+    steps: Vec<ProcessStep>,
     /// By process: whether it has threads that could ask for the same.
     has_threads: Vec<bool>,
 }
@@ -69,6 +69,8 @@ struct Staged {
 #[derive(Clone, Copy)]
 struct Passage {
     row: usize,
+    /// Whose stack it is.
+    process: u32,
     now: Nanos,
     call: Call,
     handle: Handle,
@@ -79,7 +81,7 @@ impl<'a> Staging<'a> {
     pub(super) fn new(setup: &'a Setup<'a>, processes: usize) -> Staging<'a> {
         Staging {
             setup,
-            guests: (0..processes).map(|_| Guest::new(setup.apply)).collect(),
+            guests: Guests::new(setup.apply),
             live: BTreeMap::new(),
             spare: vec![Vec::new(); processes],
             steps: Vec::new(),
@@ -90,6 +92,11 @@ impl<'a> Staging<'a> {
     /// What the stacks that are left have counted.
     pub(super) fn end(&self, run: &mut Run) {
         self.live.values().for_each(|live| live.count(self.setup, &mut run.counted));
+    }
+
+    /// A process has ended.
+    pub(super) fn ended(&mut self, process: u32) {
+        self.guests.ended(process);
     }
 
     /// Carries out one recorded event, as the strategies make of it if there are any.
@@ -115,16 +122,16 @@ impl<'a> Staging<'a> {
         let path = self.setup.path(event.file);
         let mut steps = std::mem::take(&mut self.steps);
         steps.clear();
-        self.guests[event.process as usize].step(event, path, &mut steps);
+        self.guests.step(event, path, &mut steps);
         let mut staged = Staged { cost: Cost::default(), result: None };
         let mut passed_ns = self.passing_ns(event, &steps);
-        for step in &steps {
+        for &ProcessStep { process, step } in &steps {
             let at = now.after(staged.cost.total());
-            staged.cost = staged.cost.plus(match *step {
-                Step::Begin { stack, file } => self.build(event, stack, file),
+            staged.cost = staged.cost.plus(match step {
+                Step::Begin { stack, file } => self.build(process, stack, file),
                 Step::Native => native(self.setup, kernel, row),
                 Step::Stage { stack, handle, call, own } => {
-                    let passage = Passage { row, now: at, call, handle, own };
+                    let passage = Passage { row, process, now: at, call, handle, own };
                     let (outcome, cost, absorbed) = self.pass(stack, passage, kernel, run);
                     if own {
                         staged.result = Some(number(outcome));
@@ -135,9 +142,9 @@ impl<'a> Staging<'a> {
                     cost
                 }
                 Step::End { stack } => {
-                    if let Some(ended) = self.live.remove(&(event.process, stack)) {
+                    if let Some(ended) = self.live.remove(&(process, stack)) {
                         ended.count(self.setup, &mut run.counted);
-                        self.spare[event.process as usize].push(ended.bottom.touched);
+                        self.spare[process as usize].push(ended.bottom.touched);
                     }
                     Cost::default()
                 }
@@ -149,9 +156,11 @@ impl<'a> Staging<'a> {
     }
 
     /// What the library adds to a call that it does not take in.
-    fn passing_ns(&self, event: &Event, steps: &[Step]) -> f64 {
+    fn passing_ns(&self, event: &Event, steps: &[ProcessStep]) -> f64 {
         let intercept = &self.setup.storage.intercept;
-        let is_staged = steps.iter().any(|step| matches!(step, Step::Stage { .. }));
+        let is_own = |step: &ProcessStep| step.process == event.process;
+        let is_staged =
+            steps.iter().any(|it| is_own(it) && matches!(it.step, Step::Stage { .. }));
         match event.function.class() {
             Class::Open if is_staged => intercept.open_ns,
             Class::Open if event.length >= 0 && event.result >= 0 => intercept.open_passed_ns,
@@ -159,16 +168,16 @@ impl<'a> Staging<'a> {
         }
     }
 
-    fn build(&mut self, event: &Event, stack: StackId, file: FileId) -> Cost {
+    fn build(&mut self, process: u32, stack: StackId, file: FileId) -> Cost {
         let path = self.setup.path(file);
         let strategies: Vec<_> =
             Guest::chosen(self.setup.apply, path).map(|spec| spec.build_for(path)).collect();
         let stages = strategies.len();
-        let mut touched = self.spare[event.process as usize].pop().unwrap_or_default();
+        let mut touched = self.spare[process as usize].pop().unwrap_or_default();
         touched.resize(stages, 0);
         let bottom = Bottom { file, touched, handles: BTreeMap::new() };
         let live = Live { stack: Stack::new(strategies), bottom, round: None };
-        self.live.insert((event.process, stack), live);
+        self.live.insert((process, stack), live);
         Cost::default()
     }
 
@@ -181,16 +190,17 @@ impl<'a> Staging<'a> {
         run: &mut Run,
     ) -> (Outcome, Cost, bool) {
         let event = &self.setup.trace.events[passage.row];
-        let Some(mut live) = self.live.remove(&(event.process, stack_id)) else {
+        let process = passage.process;
+        let Some(mut live) = self.live.remove(&(process, stack_id)) else {
             return (Ok(0), Cost::default(), false);
         };
         if let Call::Open { .. } = passage.call
-            && let Some(description) = kernel.description(event.process, event.result as i32)
+            && let Some(description) = kernel.description(process, event.result as i32)
         {
             live.bottom.handles.insert(passage.handle, description);
         }
         run.staged_calls += u64::from(passage.own);
-        let waits = self.has_threads[event.process as usize];
+        let waits = self.has_threads[process as usize];
         let Live { stack, bottom, round } = &mut live;
         let stepped = stack.stepped(&passage.call).max(1);
         let mut under_way = UnderWay {
@@ -208,7 +218,7 @@ impl<'a> Staging<'a> {
             None => (under_way.stepped(stack, waits, round), false),
         };
         let cost = under_way.cost;
-        self.live.insert((event.process, stack_id), live);
+        self.live.insert((process, stack_id), live);
         (outcome, cost, is_taken)
     }
 }
@@ -268,10 +278,16 @@ impl Driver for UnderWay<'_, '_> {
         }
         let event = &self.setup.trace.events[self.passage.row];
         let (start, end) = (self.command_began, self.now());
+        let process = self.passage.process;
+        // What another process made a stack do is nothing that a thread of its own did.
+        let (rank, thread) = match process == event.process {
+            true => (event.rank, event.thread),
+            false => (self.setup.trace.header.processes[process as usize].rank, 0),
+        };
         self.run.decisions.push(Event {
-            rank: event.rank,
-            process: event.process,
-            thread: event.thread,
+            rank,
+            process,
+            thread,
             file: self.bottom.file,
             start,
             end,

@@ -1,0 +1,265 @@
+//! All processes of a recorded run as their strategies would have seen them: a [`Guest`] for each,
+//! and who has which file open.
+//!
+//! What one process holds of a file, or keeps of it, must not be missed by another. So where a stack
+//! does either, the rules of the preloaded library hold here as well (design note 6):
+//!
+//! * nothing is held of a file that two processes have open: the second one to open it makes the
+//!   first one give it up, and calls pass in both until it is opened anew,
+//! * who looks at a file by its name sees what another process holds of it: that goes out first.
+//!
+//! Strategies that hold and keep nothing are not concerned. Of what a child inherits a trace tells at
+//! its first call on it; until then the child does not count as one that has the file open.
+
+use super::guest::{Guest, Step};
+use super::rules::{Effect, Files, effect};
+use super::{StrategySpec, rules};
+use iolab_trace::{Class, Event, Function};
+use iolab_vocab::FileId;
+use std::collections::BTreeMap;
+
+/// What a driver does next, and by the stacks of which process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessStep {
+    /// The process whose stack it is about. What a step costs, who made the call pays.
+    pub process: u32,
+    /// What is done.
+    pub step: Step,
+}
+
+/// The staged descriptions of all processes of a run.
+#[derive(Clone, Debug)]
+pub struct Guests {
+    specs: Vec<StrategySpec>,
+    guests: BTreeMap<u32, Guest>,
+    /// `None` if no strategy holds or keeps bytes.
+    open_files: Option<OpenFiles>,
+    steps: Vec<Step>,
+}
+
+impl Guests {
+    /// No process has made a call yet; strategies top first.
+    pub fn new(specs: &[StrategySpec]) -> Guests {
+        Guests {
+            specs: specs.to_vec(),
+            guests: BTreeMap::new(),
+            open_files: specs.iter().any(super::guest::owns).then(OpenFiles::default),
+            steps: Vec::new(),
+        }
+    }
+
+    /// What to do for `event`, as [`Guest::step`]; steps on stacks of other processes come first.
+    pub fn step(&mut self, event: &Event, path: &str, out: &mut Vec<ProcessStep>) {
+        let process = event.process;
+        if self.specs.is_empty() {
+            return out.push(ProcessStep { process, step: Step::Native });
+        }
+        let is_alone = self.seen_by_others(event, out);
+        let specs = &self.specs;
+        let guest = self.guests.entry(process).or_insert_with(|| Guest::new(specs));
+        guest.is_alone = is_alone;
+        guest.step(event, path, &mut self.steps);
+        out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
+        if let Some(open_files) = &mut self.open_files {
+            open_files.follow(event);
+        }
+    }
+
+    /// A process has ended: it has nothing open any more. Its stacks were closed by its own calls.
+    pub fn ended(&mut self, process: u32) {
+        if let Some(open_files) = &mut self.open_files {
+            open_files.part_all(process);
+        }
+    }
+
+    /// Before a call: what others hold of the files it names goes out. Whether a file that it opens is
+    /// nobody else's.
+    fn seen_by_others(&mut self, event: &Event, out: &mut Vec<ProcessStep>) -> bool {
+        let class = event.function.class();
+        let Some(open_files) = &mut self.open_files else { return true };
+        if event.result < 0 || class.moves_data() || matches!(class, Class::Seek | Class::Close) {
+            return true;
+        }
+        if class == Class::Open && event.length >= 0 {
+            let Some(entry) = open_files.entry_mut(event.file) else { return true };
+            if entry.openers.keys().all(|opener| *opener == event.process) {
+                return true;
+            }
+            // All but the first to open it have never had it to themselves.
+            let openers = if entry.is_shared { Vec::new() } else { entry.others(event.process) };
+            entry.is_shared = true;
+            self.on_stacks(openers, event.file, out, Guest::give_up_owned);
+            return false;
+        }
+        let Effect::Before(rules) = effect(event.function, rules::Detail::default()) else {
+            return true;
+        };
+        for (_, files) in rules {
+            let file = match files {
+                Files::Named => event.file,
+                Files::Second => u32::try_from(event.argument).map_or(FileId::NONE, FileId),
+                Files::All | Files::HandedOn => continue,
+            };
+            let Some(open_files) = &self.open_files else { continue };
+            let entry = open_files.entry(file).filter(|entry| !entry.is_shared);
+            let openers = entry.map_or(Vec::new(), |entry| entry.others(event.process));
+            self.on_stacks(openers, file, out, Guest::flush_owned);
+        }
+        self.follow_name(event);
+        true
+    }
+
+    fn on_stacks(
+        &mut self,
+        processes: Vec<u32>,
+        file: FileId,
+        out: &mut Vec<ProcessStep>,
+        act: fn(&mut Guest, FileId, &mut Vec<Step>),
+    ) {
+        for process in processes {
+            if let Some(guest) = self.guests.get_mut(&process) {
+                act(guest, file, &mut self.steps);
+                out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
+            }
+        }
+    }
+
+    /// A file that others have open may change its name by this process's hand.
+    fn follow_name(&mut self, event: &Event) {
+        let Some(open_files) = &self.open_files else { return };
+        if !matches!(event.function.class(), Class::Rename | Class::Unlink) {
+            return;
+        }
+        let second = u32::try_from(event.argument).map_or(FileId::NONE, FileId);
+        let entries = [event.file, second].into_iter().filter_map(|file| open_files.entry(file));
+        let others: Vec<u32> = entries.flat_map(|entry| entry.others(event.process)).collect();
+        for other in others {
+            if let Some(guest) = self.guests.get_mut(&other) {
+                guest.follow_name(event);
+            }
+        }
+    }
+}
+
+/// A regular file that some process has open.
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    /// How many descriptors lead to it, by process.
+    openers: BTreeMap<u32, u32>,
+    /// Two processes have had it open at once since it was opened first.
+    is_shared: bool,
+}
+
+impl Entry {
+    fn others(&self, process: u32) -> Vec<u32> {
+        self.openers.keys().copied().filter(|opener| *opener != process).collect()
+    }
+}
+
+/// Which process has which file open by which descriptors.
+#[derive(Clone, Debug, Default)]
+struct OpenFiles {
+    entries: BTreeMap<u64, Entry>,
+    /// Numbers of entries are not used again: a name may lead to one that is gone.
+    next_entry: u64,
+    names: BTreeMap<FileId, u64>,
+    descriptors: BTreeMap<(u32, i32), u64>,
+}
+
+impl OpenFiles {
+    fn entry(&self, file: FileId) -> Option<&Entry> {
+        self.entries.get(self.names.get(&file)?)
+    }
+
+    fn entry_mut(&mut self, file: FileId) -> Option<&mut Entry> {
+        self.entries.get_mut(self.names.get(&file)?)
+    }
+
+    /// What a call that has been made leaves open.
+    fn follow(&mut self, event: &Event) {
+        if event.result < 0 {
+            return;
+        }
+        let process = event.process;
+        match event.function.class() {
+            Class::Open if event.length >= 0 && event.file != FileId::NONE => {
+                let known = self.names.get(&event.file).copied();
+                let entry = known.filter(|entry| self.entries.contains_key(entry));
+                let entry = entry.unwrap_or_else(|| self.begin(event.file));
+                self.join(process, event.result as i32, entry);
+            }
+            Class::Dup => match self.descriptors.get(&(process, event.fd)).copied() {
+                Some(entry) if event.result != i64::from(event.fd) => {
+                    self.join(process, event.result as i32, entry);
+                }
+                _ => {}
+            },
+            Class::Close => {
+                let last = match event.function {
+                    Function::CLOSE_RANGE if event.argument >= 0 => event.argument as i32,
+                    _ => event.fd,
+                };
+                self.part_range(process, event.fd, last.max(event.fd));
+            }
+            Class::Rename => {
+                let second = u32::try_from(event.argument).map(FileId);
+                let named = match event.function {
+                    Function::LINK => self.names.get(&event.file).copied(),
+                    _ => self.names.remove(&event.file),
+                };
+                match (named, second) {
+                    (Some(entry), Ok(second)) => _ = self.names.insert(second, entry),
+                    (None, Ok(second)) => _ = self.names.remove(&second),
+                    _ => {}
+                }
+            }
+            Class::Unlink => _ = self.names.remove(&event.file),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, file: FileId) -> u64 {
+        let entry = self.next_entry;
+        self.next_entry += 1;
+        self.entries.insert(entry, Entry::default());
+        self.names.insert(file, entry);
+        entry
+    }
+
+    fn join(&mut self, process: u32, fd: i32, entry: u64) {
+        if let Some(opened) = self.entries.get_mut(&entry) {
+            *opened.openers.entry(process).or_default() += 1;
+        }
+        // A number that is used again was closed, seen or not.
+        if let Some(before) = self.descriptors.insert((process, fd), entry) {
+            self.leave(process, before);
+        }
+    }
+
+    fn part_range(&mut self, process: u32, first: i32, last: i32) {
+        let range = self.descriptors.range((process, first)..=(process, last));
+        let closed: Vec<i32> = range.map(|((_, fd), _)| *fd).collect();
+        for fd in closed {
+            if let Some(entry) = self.descriptors.remove(&(process, fd)) {
+                self.leave(process, entry);
+            }
+        }
+    }
+
+    fn part_all(&mut self, process: u32) {
+        self.part_range(process, i32::MIN, i32::MAX);
+    }
+
+    fn leave(&mut self, process: u32, entry: u64) {
+        let Some(opened) = self.entries.get_mut(&entry) else { return };
+        if let Some(count) = opened.openers.get_mut(&process) {
+            *count -= 1;
+            if *count == 0 {
+                opened.openers.remove(&process);
+            }
+        }
+        if opened.openers.is_empty() {
+            self.entries.remove(&entry);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Processes of one run and the files they share, each scene as a short recording.
+
+use iolab_policy::insitu::guest::Step;
+use iolab_policy::insitu::{Call, Guests, ProcessStep, StrategySpec};
+use iolab_trace::{Event, Function};
+use iolab_vocab::FileId;
+
+const FILE: FileId = FileId(0);
+const RENAMED: FileId = FileId(1);
+
+fn open(process: u32, fd: i32) -> Event {
+    let result = i64::from(fd);
+    Event { process, file: FILE, argument: 1, length: 0, result, ..Event::of(Function::OPEN) }
+}
+
+fn on(process: u32, function: Function, fd: i32) -> Event {
+    Event { process, file: FILE, fd, ..Event::of(function) }
+}
+
+fn write(process: u32, fd: i32) -> Event {
+    Event { length: 8, result: 8, ..on(process, Function::WRITE, fd) }
+}
+
+fn close(process: u32, fd: i32) -> Event {
+    on(process, Function::CLOSE, fd)
+}
+
+/// Something that happens in a scene.
+enum Scene {
+    Call(Event),
+    /// A process ends.
+    End(u32),
+}
+use Scene::{Call as Made, End};
+
+/// What comes of a scene under `stack`: steps by process, the program's own with `!`.
+fn steps(stack: &str, scene: &[Scene]) -> Vec<String> {
+    let specs = StrategySpec::parse_all(stack).expect("a good stack");
+    let mut guests = Guests::new(&specs);
+    let mut out = Vec::new();
+    for it in scene {
+        match it {
+            Made(event) => guests.step(event, "/d/a.chk", &mut out),
+            End(process) => guests.ended(*process),
+        }
+    }
+    out.iter().map(word).collect()
+}
+
+fn word(ProcessStep { process, step }: &ProcessStep) -> String {
+    let what = match step {
+        Step::Begin { .. } => "begin",
+        Step::End { .. } => "end",
+        Step::Native => "native",
+        Step::Stage { call, own, .. } => match (call, own) {
+            (Call::Write { .. }, true) => "write!",
+            (Call::Open { .. }, _) => "open",
+            (Call::Settle, _) => "settle",
+            (Call::Flush, _) => "flush",
+            (Call::Close, _) => "close",
+            other => panic!("{other:?}"),
+        },
+    };
+    format!("{process}:{what}")
+}
+
+#[test]
+fn nothing_is_held_of_a_file_that_two_processes_have_open_until_it_is_opened_anew() {
+    let scene = [
+        Made(open(0, 3)),
+        Made(write(0, 3)),
+        Made(open(1, 3)),
+        Made(write(0, 3)),
+        Made(write(1, 3)),
+        Made(close(1, 3)),
+        Made(write(0, 3)),
+        Made(close(0, 3)),
+        Made(open(0, 3)),
+        Made(write(0, 3)),
+    ];
+    let expected = [
+        "0:native", "0:begin", "0:open", "0:write!", // its own so far
+        "0:settle", "1:native", "0:native", "1:native", // both pass
+        "1:native", "0:native", "0:native", "0:end", // still, and to its close
+        "0:native", "0:begin", "0:open", "0:write!",
+    ];
+    for stack in ["write-back", "null + write-back", "read-ahead:via=buffer,outsiders=none"] {
+        let found = steps(stack, &scene);
+        let serves_writes = stack.contains("write-back");
+        assert!(!serves_writes || found == expected, "{stack}: {found:?}");
+        assert_eq!(found.iter().filter(|word| *word == "0:settle").count(), 1, "{stack}");
+    }
+}
+
+#[test]
+fn strategies_that_hold_nothing_stay_where_a_file_is_shared() {
+    let scene = [Made(open(0, 3)), Made(open(1, 3)), Made(write(0, 3)), Made(write(1, 3))];
+    let expected = [
+        "0:native", "0:begin", "0:open", "1:native", "1:begin", "1:open", "0:write!", "1:write!",
+    ];
+    for stack in ["null", "seek-elide", "null + seek-elide"] {
+        assert_eq!(steps(stack, &scene), expected, "{stack}");
+    }
+}
+
+#[test]
+fn who_looks_at_a_file_by_its_name_sees_what_another_process_holds() {
+    let stat = Event { result: 0, ..on(1, Function::STAT, -1) };
+    let found = steps("write-back", &[Made(open(0, 3)), Made(write(0, 3)), Made(stat)]);
+    assert_eq!(found[4..], ["0:flush", "1:native"]);
+    // Its own is no other's, and what failed saw nothing.
+    let own = Event { process: 0, ..stat };
+    let failed = Event { result: -2, ..stat };
+    let found = steps("write-back", &[Made(open(0, 3)), Made(failed), Made(own)]);
+    assert_eq!(found[3..], ["1:native", "0:flush", "0:native"]);
+}
+
+#[test]
+fn a_process_that_has_ended_has_nothing_open() {
+    let ended = steps("write-back", &[Made(open(0, 3)), End(0), Made(open(1, 3))]);
+    assert_eq!(ended[3..], ["1:native", "1:begin", "1:open"]);
+    let alive = steps("write-back", &[Made(open(0, 3)), Made(open(1, 3))]);
+    assert_eq!(alive[3..], ["0:settle", "1:native"]);
+}
+
+#[test]
+fn a_file_is_shared_by_whatever_name_and_its_old_name_is_free() {
+    let rename = |process| Event {
+        argument: i64::from(RENAMED.0),
+        result: 0,
+        ..on(process, Function::RENAME, -1)
+    };
+    let by_new_name = Event { file: RENAMED, ..open(1, 4) };
+    let found = steps(
+        "write-back",
+        &[Made(open(0, 3)), Made(rename(1)), Made(by_new_name), Made(write(0, 3))],
+    );
+    assert_eq!(found[3..], ["0:flush", "1:native", "0:settle", "1:native", "0:native"]);
+    let found = steps("write-back", &[Made(open(0, 3)), Made(rename(0)), Made(open(1, 4))]);
+    assert_eq!(found[5..], ["1:native", "1:begin", "1:open"]);
+}
+
+#[test]
+fn descriptors_are_counted_by_process_and_number() {
+    let dup = Event { result: 5, ..on(1, Function::DUP, 3) };
+    let scene = |closes: &[i32]| {
+        let mut scene = vec![Made(open(1, 3)), Made(dup)];
+        scene.extend(closes.iter().map(|fd| Made(close(1, *fd))));
+        scene.push(Made(open(0, 3)));
+        let found = steps("write-back", &scene);
+        found.last().expect("the open").clone()
+    };
+    assert_eq!(scene(&[3]), "0:native");
+    assert_eq!(scene(&[3, 5]), "0:open");
+}
