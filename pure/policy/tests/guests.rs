@@ -95,9 +95,8 @@ fn nothing_is_held_of_a_file_that_two_processes_have_open_until_it_is_opened_ane
 #[test]
 fn strategies_that_hold_nothing_stay_where_a_file_is_shared() {
     let scene = [Made(open(0, 3)), Made(open(1, 3)), Made(write(0, 3)), Made(write(1, 3))];
-    let expected = [
-        "0:native", "0:begin", "0:open", "1:native", "1:begin", "1:open", "0:write!", "1:write!",
-    ];
+    let expected =
+        ["0:native", "0:begin", "0:open", "1:native", "1:begin", "1:open", "0:write!", "1:write!"];
     for stack in ["null", "seek-elide", "null + seek-elide"] {
         assert_eq!(steps(stack, &scene), expected, "{stack}");
     }

@@ -3,8 +3,8 @@
 use crate::analysis::Analysis;
 use crate::pattern::{Part, Pattern, SharedPattern, combine};
 use crate::stream::{Calls, Level, Stream, StreamKey};
-use iolab_vocab::{Direction, Extent, FileId};
-use std::collections::{BTreeMap, BTreeSet};
+use iolab_vocab::{Direction, Extent, FileId, Nanos};
+use std::collections::BTreeMap;
 
 /// All of a trace, arranged for judging.
 pub(crate) struct Facts<'a> {
@@ -166,14 +166,19 @@ impl FileFacts<'_> {
         processes.len()
     }
 
-    /// How many ranks of a parallel program use it.
-    pub(crate) fn rank_count(&self, facts: &Facts) -> usize {
+    /// Whether several processes use it at the same time: from its first call on the file to its last,
+    /// another one has begun with it. Nothing of such a file is held back for any of them.
+    pub(crate) fn is_shared_at_once(&self) -> bool {
+        let mut used: BTreeMap<u32, (Nanos, Nanos)> = BTreeMap::new();
         let streams = self.streams.iter().chain(&self.library);
-        let ranks: BTreeSet<i32> = streams
-            .map(|(key, _)| facts.analysis.processes[key.process as usize].rank)
-            .filter(|rank| *rank >= 0)
-            .collect();
-        ranks.len()
+        for (process, (first, last)) in streams.filter_map(|(key, s)| Some((key.process, s.used?)))
+        {
+            let whole = used.entry(process).or_insert((first, last));
+            *whole = (whole.0.min(first), whole.1.max(last));
+        }
+        let mut used: Vec<(Nanos, Nanos)> = used.into_values().collect();
+        used.sort_unstable();
+        used.windows(2).any(|pair| pair[1].0 < pair[0].1)
     }
 
     /// Whether somebody's requests lie scattered in one of these patterns.

@@ -3,7 +3,7 @@
 use crate::frequent::Frequent;
 use crate::pattern::Detector;
 use iolab_trace::{Class, Event, Function};
-use iolab_vocab::{Direction, Extent};
+use iolab_vocab::{Direction, Extent, Nanos};
 
 /// A request below this is tiny: the call costs more than the moving of its bytes. Twice the 8 KiB
 /// at which a write to a cached file takes double the time of an empty one on local file systems,
@@ -152,6 +152,8 @@ pub(crate) struct Stream {
     pub(crate) missing: Calls,
     /// Reads of what one of the last writes wrote.
     pub(crate) reads_of_recent: Calls,
+    /// When the thread first and last used it by a descriptor.
+    pub(crate) used: Option<(Nanos, Nanos)>,
     recent: Option<Box<Recent>>,
     written_since_sync: u64,
 }
@@ -168,6 +170,15 @@ impl Stream {
         const ENOENT: i32 = 2;
         if event.errno() == Some(ENOENT) {
             self.missing.add(row, event);
+        }
+        if event.result >= 0
+            && matches!(
+                event.function.class(),
+                Class::Open | Class::Read | Class::Write | Class::Close
+            )
+        {
+            let (first, last) = self.used.unwrap_or((event.start, event.end));
+            self.used = Some((first.min(event.start), last.max(event.end)));
         }
         match event.function.class() {
             Class::Read => self.read(row, event),

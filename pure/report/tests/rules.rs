@@ -32,6 +32,44 @@ fn ranks(count: i32, build: impl Fn(&mut Program, usize)) -> Program {
 }
 
 #[test]
+fn a_strategy_that_holds_bytes_is_no_remedy_where_several_processes_have_the_file_open() {
+    let in_turn = |apart_ns: u64| {
+        ranks(2, |p, rank| {
+            p.computes(rank as u64 * apart_ns);
+            (0..500).for_each(|i| {
+                p.writes("/out", (rank as u64 * 500 + i) * 64, 64);
+            });
+        })
+    };
+    let remedy = |program: &Program| {
+        program.finding("small-sequential-writes").remedy.expect("there is one")
+    };
+    let shared = remedy(&in_turn(0));
+    assert_eq!(shared.strategy, None);
+    assert!(shared.sentence.ends_with("which several processes have open at once"), "{shared:?}");
+    // One after the other is each one's own; rank 0 takes 500 us.
+    let apart = remedy(&in_turn(600_000));
+    assert_eq!(apart.strategy.as_deref(), Some("write-back:paths=/out"));
+    assert!(apart.sentence.ends_with("or write-back around it"), "{apart:?}");
+
+    let mut mixed = in_turn(0);
+    (0..300).for_each(|i| {
+        mixed.on(0).writes("/own", i * 64, 64);
+    });
+    let mixed = remedy(&mixed);
+    assert_eq!(mixed.strategy.as_deref(), Some("write-back:paths=/own"), "{mixed:?}");
+
+    // What holds nothing helps there as well.
+    let seeking = ranks(2, |p, _| {
+        (0..300).for_each(|i| {
+            p.seeks("/out", i * 128).writes("/out", i * 128, 64);
+        });
+    });
+    let seeks = seeking.finding("seek-before-each-transfer").remedy.expect("there is one");
+    assert_eq!(seeks.strategy.as_deref(), Some("seek-elide:paths=/out"));
+}
+
+#[test]
 fn tiny_sequential_writes() {
     let writing = |count: u64, bytes: u64| {
         program(|p| {

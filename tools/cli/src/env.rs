@@ -165,10 +165,7 @@ fn applied(arguments: &Arguments) -> Result<(Vec<StrategySpec>, String), Failure
     for remark in stacking::check(&specs, Setting::Loaded, consent)? {
         eprintln!("iolab: {remark}");
     }
-    let needs_launcher = |spec: &&StrategySpec| {
-        let strategy = spec.build();
-        strategy.holding_bytes() > 0 || strategy.keeps_bytes() || spec.plan.is_some()
-    };
+    let needs_launcher = |spec: &&StrategySpec| spec.owns_files() || spec.plan.is_some();
     if let Some(spec) = specs.iter().find(needs_launcher) {
         return Err(Failure::new(format!(
             "{} needs a launcher, which writes out what a killed process held",

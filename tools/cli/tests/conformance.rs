@@ -31,6 +31,23 @@ static char b[65536];
 
 const PROGRAMS: &[(&str, &str)] = &[
     (
+        "shares a file with a program it starts",
+        r#"
+        int fd, one, two;
+        check(fd = open("a.dat", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+        check(one = open("b.dat", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+        for (int i = 0; i < 20; i++) { check(write(fd, b, 30)); check(write(one, b, 40)); }
+        char *arguments[] = {"dd", "if=/dev/zero", "of=a.dat", "bs=50", "count=9", "conv=notrunc", "status=none", 0};
+        pid_t child; check(-posix_spawnp(&child, "dd", 0, 0, arguments, environ));
+        check(waitpid(child, 0, 0));
+        for (int i = 0; i < 20; i++) { check(write(fd, b, 30)); check(write(one, b, 40)); }
+        check(two = open("a.dat", O_WRONLY | O_CLOEXEC)); check(write(two, b, 7)); check(close(two));
+        check(close(fd)); check(close(one));
+        check(fd = open("a.dat", O_WRONLY | O_APPEND));
+        for (int i = 0; i < 9; i++) check(write(fd, b, 30));
+        check(close(fd));"#,
+    ),
+    (
         "appends small records",
         r#"
         int fd; check(fd = open("a.dat", O_WRONLY | O_CREAT | O_TRUNC, 0644));

@@ -83,12 +83,6 @@ struct Staged {
     owns: bool,
 }
 
-/// Whether a strategy holds bytes back, or keeps what it has read.
-pub(super) fn owns(spec: &StrategySpec) -> bool {
-    let strategy = spec.build();
-    strategy.holding_bytes() > 0 || strategy.keeps_bytes()
-}
-
 /// The staged descriptions of one process. Of others of its run it knows by [`super::Guests`].
 #[derive(Clone, Debug)]
 pub struct Guest {
@@ -110,7 +104,7 @@ impl Guest {
     pub fn new(specs: &[StrategySpec]) -> Guest {
         Guest {
             specs: specs.to_vec(),
-            owning: specs.iter().map(owns).collect(),
+            owning: specs.iter().map(StrategySpec::owns_files).collect(),
             is_alone: true,
             descriptors: BTreeMap::new(),
             descriptions: BTreeMap::new(),

@@ -43,7 +43,7 @@ impl Guests {
         Guests {
             specs: specs.to_vec(),
             guests: BTreeMap::new(),
-            open_files: specs.iter().any(super::guest::owns).then(OpenFiles::default),
+            open_files: specs.iter().any(StrategySpec::owns_files).then(OpenFiles::default),
             steps: Vec::new(),
         }
     }

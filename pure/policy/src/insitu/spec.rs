@@ -230,6 +230,12 @@ impl StrategySpec {
         built.expect("a parsed strategy has been built once")
     }
 
+    /// Whether it holds bytes back, or keeps what it has read: a file must then be one process's alone.
+    pub fn owns_files(&self) -> bool {
+        let strategy = self.build();
+        strategy.holding_bytes() > 0 || strategy.keeps_bytes()
+    }
+
     /// A fresh stage of the layer MPI-IO, if it is one.
     pub fn mpiio(&self) -> Option<MpiIoStage> {
         match self.row().build {

@@ -131,7 +131,7 @@ pub fn candidates(
     let files = facts.files.iter().filter(|file| is_eligible(file, directory));
     let known = files.map(|file| {
         let above = above.get(&file.index).copied().unwrap_or_default();
-        Seen { file, above, is_of_ranks: file.rank_count(&facts) > 1 }
+        Seen { file, above, is_shared: file.is_shared_at_once() }
     });
     let asked = Asked { trace, files: known.collect(), directory, permission, means };
     let mut found = Candidates::default();

@@ -57,14 +57,14 @@ pub(super) struct Seen<'f, 'a> {
     pub(super) file: &'f FileFacts<'a>,
     /// By calls of the layers above.
     pub(super) above: Above,
-    /// Several ranks use it: nothing of it is held in any of them.
-    pub(super) is_of_ranks: bool,
+    /// Several processes use it at once: nothing of it is held in any of them.
+    pub(super) is_shared: bool,
 }
 
 impl Seen<'_, '_> {
     /// Calls that one process may hold back or serve by itself.
     fn of_one(&self, calls: impl Fn(&FileFacts) -> u64) -> u64 {
-        if self.is_of_ranks { 0 } else { calls(self.file) }
+        if self.is_shared { 0 } else { calls(self.file) }
     }
 }
 

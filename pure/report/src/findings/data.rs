@@ -1,6 +1,6 @@
 //! Rules about how data is moved: sizes, places, order, repetition.
 
-use super::file_rule::FileRule;
+use super::file_rule::{ByStrategy, FileRule};
 use super::finding::{Confidence, Severity};
 use crate::facts::FileFacts;
 use crate::pattern::Pattern;
@@ -20,8 +20,8 @@ pub(super) const RULES: &[FileRule] = &[
         calls: |stream| of(stream, Direction::Write, |t| t.tiny_consecutive),
         applies: |file, calls| is_habit(file, Direction::Write, calls),
         message: |file, calls| tiny(file, Direction::Write, calls, "right after the one before"),
-        remedy: "gather them into large writes: a buffer in the program, or write-back around it",
-        strategy: Some("write-back"),
+        remedy: "gather them into large writes: a buffer in the program",
+        strategy: Some(ByStrategy { name: "write-back", clause: ", or write-back around it" }),
         worst: Severity::High,
     },
     FileRule {
@@ -31,7 +31,7 @@ pub(super) const RULES: &[FileRule] = &[
         applies: |file, calls| is_habit(file, Direction::Write, calls),
         message: |file, calls| tiny(file, Direction::Write, calls, &places(file, Direction::Write)),
         remedy: "sort and merge them before they are written; with several ranks, write collectively",
-        strategy: Some("write-back"),
+        strategy: Some(ByStrategy { name: "write-back", clause: "" }),
         worst: Severity::High,
     },
     FileRule {
@@ -66,7 +66,7 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{count} reads of what one of the last 64 writes had just written")
         },
         remedy: "keep the data in memory until it is complete instead of reading it back",
-        strategy: Some("write-back"),
+        strategy: Some(ByStrategy { name: "write-back", clause: "" }),
         worst: Severity::High,
     },
     FileRule {
@@ -85,8 +85,11 @@ pub(super) const RULES: &[FileRule] = &[
         calls: |stream| of(stream, Direction::Write, |t| t.all),
         applies: |file, calls| is_repeated(file, Direction::Write, calls),
         message: |file, calls| repeated(file, Direction::Write, calls),
-        remedy: "write the final state once; write-back merges what is overwritten while it is held",
-        strategy: Some("write-back"),
+        remedy: "write the final state once",
+        strategy: Some(ByStrategy {
+            name: "write-back",
+            clause: "; write-back merges what is overwritten while it is held",
+        }),
         worst: Severity::High,
     },
     FileRule {

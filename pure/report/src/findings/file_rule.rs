@@ -3,7 +3,7 @@
 use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::facts::{Facts, FileFacts};
 use crate::stream::{Calls, Stream};
-use iolab_policy::insitu::literal_glob;
+use iolab_policy::insitu::{StrategySpec, literal_glob};
 use std::collections::BTreeMap;
 
 /// A rule about single files.
@@ -17,10 +17,18 @@ pub(super) struct FileRule {
     /// What happens, about the worst file.
     pub(super) message: fn(&FileFacts, Calls) -> String,
     pub(super) remedy: &'static str,
-    /// Strategy that helps, to which the paths are added.
-    pub(super) strategy: Option<&'static str>,
+    /// What helps without changing the program.
+    pub(super) strategy: Option<ByStrategy>,
     /// Never reported as worse than this: what it costs is not the time of its calls.
     pub(super) worst: Severity,
+}
+
+/// A strategy that helps, with files of one process at a time if it holds bytes.
+pub(super) struct ByStrategy {
+    /// To which the paths are added.
+    pub(super) name: &'static str,
+    /// How the sentence of the remedy goes on.
+    pub(super) clause: &'static str,
 }
 
 /// What the rule finds in all files together, if anything.
@@ -40,7 +48,7 @@ pub(super) fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {
     }
     let (share_of_run, share_of) = facts.share(&by_process);
     let files: Vec<String> = hits.iter().map(|(file, _)| file.path.to_owned()).collect();
-    let strategy = rule.strategy.map(|name| format!("{name}:paths={}", paths_glob(&files)));
+    let remedy = remedy(rule, &hits.iter().map(|(file, _)| *file).collect::<Vec<_>>());
     Some(Finding {
         rule: rule.name,
         severity: Severity::of(share_of_run).min(rule.worst),
@@ -55,16 +63,37 @@ pub(super) fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {
             rows: hits.iter().filter_map(|(_, calls)| calls.row).take(3).collect(),
             ranks: Vec::new(),
         },
-        remedy: Some(Remedy { sentence: rule.remedy.to_owned(), strategy }),
+        remedy: Some(remedy),
         file: Some(worst.index),
         files,
     })
 }
 
+/// What to do about these files, the worst one first.
+fn remedy(rule: &FileRule, files: &[&FileFacts]) -> Remedy {
+    let Some(ByStrategy { name, clause }) = &rule.strategy else {
+        return Remedy { sentence: rule.remedy.to_owned(), strategy: None };
+    };
+    let owns_files = StrategySpec::parse(name).is_ok_and(|spec| spec.owns_files());
+    let is_beyond = |file: &FileFacts| owns_files && file.is_shared_at_once();
+    let alone = files.iter().filter(|file| !is_beyond(file));
+    let alone: Vec<String> = alone.map(|file| file.path.to_owned()).collect();
+    let more = match files.first().is_some_and(|worst| is_beyond(worst)) {
+        true => {
+            &format!("; {name} would hold nothing of it, which several processes have open at once")
+        }
+        false => *clause,
+    };
+    Remedy {
+        sentence: format!("{}{more}", rule.remedy),
+        strategy: (!alone.is_empty()).then(|| format!("{name}:paths={}", paths_glob(&alone))),
+    }
+}
+
 /// More files than this are written as the directory they are in.
 const LISTED_FILES: usize = 4;
 
-/// A glob that matches these absolute paths, as strategies take it.
+/// A glob that matches these absolute paths, and perhaps others, as strategies take it.
 fn paths_glob(paths: &[String]) -> String {
     match paths {
         [path] => literal_glob(path),

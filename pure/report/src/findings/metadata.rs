@@ -1,6 +1,6 @@
 //! Rules about calls that move no data: seeks, syncs, opening and closing, asking, locking.
 
-use super::file_rule::FileRule;
+use super::file_rule::{ByStrategy, FileRule};
 use super::finding::{Confidence, Severity};
 use crate::stream::{Calls, TINY_BYTES};
 use crate::thousands::grouped;
@@ -25,7 +25,7 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{} of {all} seeks lead to where the position already is", grouped(calls.count))
         },
         remedy: "leave them out; the position is known without asking",
-        strategy: Some("seek-elide"),
+        strategy: Some(ByStrategy { name: "seek-elide", clause: "" }),
         worst: Severity::High,
     },
     FileRule {
@@ -43,7 +43,7 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{} seeks for {} reads and writes", grouped(calls.count), grouped(transfers))
         },
         remedy: "say the place in the call itself: pread and pwrite take one call instead of two",
-        strategy: Some("seek-elide"),
+        strategy: Some(ByStrategy { name: "seek-elide", clause: "" }),
         worst: Severity::High,
     },
     FileRule {
@@ -95,7 +95,7 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{} flushes of a stream, one for every {each}", grouped(calls.count))
         },
         remedy: "let the stream fill its buffer; flush at the end or before a crash may come",
-        strategy: Some("write-back"),
+        strategy: Some(ByStrategy { name: "write-back", clause: "" }),
         worst: Severity::High,
     },
     FileRule {

@@ -13,8 +13,8 @@ use super::setup::{Setup, native, recorded};
 use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
-    Call, Command, Driver, Errno, Guest, Guests, Handle, Interest, Outcome, ProcessStep, Short, Slot,
-    Stack, Totals, decision,
+    Call, Command, Driver, Errno, Guest, Guests, Handle, Interest, Outcome, ProcessStep, Short,
+    Slot, Stack, Totals, decision,
 };
 use iolab_trace::{Class, Event};
 use iolab_vocab::{FileId, Nanos};
@@ -159,8 +159,7 @@ impl<'a> Staging<'a> {
     fn passing_ns(&self, event: &Event, steps: &[ProcessStep]) -> f64 {
         let intercept = &self.setup.storage.intercept;
         let is_own = |step: &ProcessStep| step.process == event.process;
-        let is_staged =
-            steps.iter().any(|it| is_own(it) && matches!(it.step, Step::Stage { .. }));
+        let is_staged = steps.iter().any(|it| is_own(it) && matches!(it.step, Step::Stage { .. }));
         match event.function.class() {
             Class::Open if is_staged => intercept.open_ns,
             Class::Open if event.length >= 0 && event.result >= 0 => intercept.open_passed_ns,
