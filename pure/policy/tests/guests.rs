@@ -51,6 +51,7 @@ fn word(ProcessStep { process, step }: &ProcessStep) -> String {
     let what = match step {
         Step::Begin { .. } => "begin",
         Step::End { .. } => "end",
+        Step::Drained { .. } => "drained",
         Step::Native => "native",
         Step::Stage { call, own, .. } => match (call, own) {
             (Call::Write { .. }, true) => "write!",
@@ -70,8 +71,8 @@ fn nothing_is_held_of_a_file_that_two_processes_have_open_until_it_is_opened_ane
         Made(open(0, 3)),
         Made(write(0, 3)),
         Made(open(1, 3)),
-        Made(write(0, 3)),
         Made(write(1, 3)),
+        Made(write(0, 3)),
         Made(close(1, 3)),
         Made(write(0, 3)),
         Made(close(0, 3)),
@@ -79,17 +80,36 @@ fn nothing_is_held_of_a_file_that_two_processes_have_open_until_it_is_opened_ane
         Made(write(0, 3)),
     ];
     let expected = [
-        "0:native", "0:begin", "0:open", "0:write!", // its own so far
-        "0:settle", "1:native", "0:native", "1:native", // both pass
-        "1:native", "0:native", "0:native", "0:end", // still, and to its close
-        "0:native", "0:begin", "0:open", "0:write!",
+        ["0:native", "0:begin", "0:open", "0:write!"].as_slice(), // its own so far
+        &["0:flush", "1:native", "1:native"],                     // another's as well
+        &["0:drained", "0:settle", "0:native"],                   // which it finds
+        &["1:native", "0:native", "0:native", "0:end"],           // and passes to its close
+        &["0:native", "0:begin", "0:open", "0:write!"],
     ];
-    for stack in ["write-back", "null + write-back", "read-ahead:via=buffer,outsiders=none"] {
-        let found = steps(stack, &scene);
-        let serves_writes = stack.contains("write-back");
-        assert!(!serves_writes || found == expected, "{stack}: {found:?}");
-        assert_eq!(found.iter().filter(|word| *word == "0:settle").count(), 1, "{stack}");
+    for stack in ["write-back", "null + write-back"] {
+        assert_eq!(steps(stack, &scene), expected.concat(), "{stack}");
     }
+    let found = steps("read-ahead:via=buffer,outsiders=none", &scene);
+    for once in ["0:flush", "0:drained", "0:settle"] {
+        assert_eq!(found.iter().filter(|word| *word == once).count(), 1, "{once}: {found:?}");
+    }
+}
+
+#[test]
+fn who_finds_the_other_process_gone_goes_on_holding() {
+    let scene = [
+        Made(open(0, 3)),
+        Made(write(0, 3)),
+        Made(open(1, 3)),
+        Made(close(1, 3)),
+        Made(write(0, 3)),
+        Made(write(0, 3)),
+    ];
+    let found = steps("write-back", &scene);
+    assert_eq!(
+        found[4..],
+        ["0:flush", "1:native", "1:native", "0:drained", "0:write!", "0:write!"]
+    );
 }
 
 #[test]
@@ -105,8 +125,8 @@ fn strategies_that_hold_nothing_stay_where_a_file_is_shared() {
 #[test]
 fn who_looks_at_a_file_by_its_name_sees_what_another_process_holds() {
     let stat = Event { result: 0, ..on(1, Function::STAT, -1) };
-    let found = steps("write-back", &[Made(open(0, 3)), Made(write(0, 3)), Made(stat)]);
-    assert_eq!(found[4..], ["0:flush", "1:native"]);
+    let scene = [Made(open(0, 3)), Made(write(0, 3)), Made(stat), Made(write(0, 3))];
+    assert_eq!(steps("write-back", &scene)[4..], ["0:flush", "1:native", "0:drained", "0:write!"]);
     // Its own is no other's, and what failed saw nothing.
     let own = Event { process: 0, ..stat };
     let failed = Event { result: -2, ..stat };
@@ -119,7 +139,7 @@ fn a_process_that_has_ended_has_nothing_open() {
     let ended = steps("write-back", &[Made(open(0, 3)), End(0), Made(open(1, 3))]);
     assert_eq!(ended[3..], ["1:native", "1:begin", "1:open"]);
     let alive = steps("write-back", &[Made(open(0, 3)), Made(open(1, 3))]);
-    assert_eq!(alive[3..], ["0:settle", "1:native"]);
+    assert_eq!(alive[3..], ["0:flush", "1:native"]);
 }
 
 #[test]
@@ -134,7 +154,8 @@ fn a_file_is_shared_by_whatever_name_and_its_old_name_is_free() {
         "write-back",
         &[Made(open(0, 3)), Made(rename(1)), Made(by_new_name), Made(write(0, 3))],
     );
-    assert_eq!(found[3..], ["0:flush", "1:native", "0:settle", "1:native", "0:native"]);
+    let passes = ["0:drained", "0:settle", "0:native"];
+    assert_eq!(found[3..], [&["0:flush", "1:native", "0:flush", "1:native"][..], &passes].concat());
     let found = steps("write-back", &[Made(open(0, 3)), Made(rename(0)), Made(open(1, 4))]);
     assert_eq!(found[5..], ["1:native", "1:begin", "1:open"]);
 }

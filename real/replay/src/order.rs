@@ -218,7 +218,9 @@ impl<'a> Staging<'a> {
     /// The file a step is about, so that it can be waited for.
     fn file_of(&self, step: &ProcessStep) -> Option<FileId> {
         match step.step {
-            Step::Stage { stack, .. } => self.files.get(&(step.process, stack)).copied(),
+            Step::Stage { stack, .. } | Step::Drained { stack } => {
+                self.files.get(&(step.process, stack)).copied()
+            }
             _ => None,
         }
     }

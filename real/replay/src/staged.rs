@@ -116,6 +116,14 @@ impl Staged {
         totals.take(&self.stack, &self.path);
     }
 
+    /// Another process has been at the file, and what was held is out.
+    pub(crate) fn drained(&mut self) {
+        let descriptor = self.bottom.descriptors.values().next();
+        if let Some(status) = descriptor.and_then(|it| rustix::fs::fstat(&it.fd).ok()) {
+            self.stack.drained(u64::try_from(status.st_size).unwrap_or(0));
+        }
+    }
+
     /// Feeds one call and carries out what comes of it, to its answer.
     pub(crate) fn feed(&mut self, handle: Handle, call: Call, feeder: &mut Feeder) -> Outcome {
         std::mem::swap(&mut self.bottom.regions[0], feeder.memory);

@@ -14,7 +14,7 @@ use iolab_trace::{Class, Event, Function, Trace};
 use iolab_vocab::{FileId, Nanos};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Runs every thread of the plan to its end, or until a call differs.
@@ -177,6 +177,11 @@ impl<'a> ReplayThread<'a> {
                     done = self.context.native.carry_out(event, &mut self.memory);
                 }
                 Step::Begin { stack, file } => self.begin(process, stack, file),
+                Step::Drained { stack } => {
+                    if let Some(staged) = self.context.stacks.get(process, stack) {
+                        staged.lock().unwrap_or_else(PoisonError::into_inner).drained();
+                    }
+                }
                 Step::End { stack } => self.context.stacks.end(process, stack),
                 Step::Stage { stack, handle, call, own } => {
                     let outcome = self.stage(place, event, (process, stack), handle, call);
@@ -208,7 +213,7 @@ impl<'a> ReplayThread<'a> {
         const EBADF: iolab_policy::insitu::Errno = iolab_policy::insitu::Errno(9);
         let context = self.context;
         let staged = context.stacks.get(process, stack).ok_or(EBADF)?;
-        let mut staged = staged.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut staged = staged.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(call, Call::Open { .. })
             && let Some(Entry::Real(descriptor)) =
                 context.native.tables.get_fd(process, event.result as i32)

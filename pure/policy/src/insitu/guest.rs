@@ -58,6 +58,12 @@ pub enum Step {
         /// Whether it is the program's own call, so that its answer is the program's result.
         own: bool,
     },
+    /// Another process has been at the file: what the stack held is out, and the file may be of another
+    /// length now ([`Stack::drained`](super::Stack::drained)).
+    Drained {
+        /// Which.
+        stack: StackId,
+    },
     /// Carry the event out as it was recorded.
     Native,
     /// The stack serves nobody any more.
@@ -360,17 +366,29 @@ impl Guest {
         }));
     }
 
-    /// Another process opens a file: a stack that holds or keeps bytes of it gives it up.
-    pub(super) fn give_up_owned(&mut self, file: FileId, out: &mut Vec<Step>) {
-        if let Some(stack) = self.stack_of(file).filter(|stack| self.stacks[stack].owns) {
-            self.release(stack, out);
-        }
+    /// The stack that holds or keeps bytes of a file, if there is one.
+    fn owner_of(&self, file: FileId) -> Option<StackId> {
+        let stack = self.stack_of(file)?;
+        let staged = &self.stacks[&stack];
+        (staged.owns && !staged.released).then_some(stack)
     }
 
-    /// Another process looks at a file.
-    pub(super) fn flush_owned(&mut self, file: FileId, out: &mut Vec<Step>) {
-        if let Some(stack) = self.stack_of(file).filter(|stack| self.stacks[stack].owns) {
+    /// Another process uses a file: what is held of it goes out. Whether there is anybody to hold.
+    pub(super) fn drain(&mut self, file: FileId, out: &mut Vec<Step>) -> bool {
+        let owner = self.owner_of(file);
+        if let Some(stack) = owner {
             self.flush(stack, out);
+        }
+        owner.is_some()
+    }
+
+    /// The process finds that another one has been at a file, or still `is_shared` with it.
+    pub(super) fn drained(&mut self, file: FileId, is_shared: bool, out: &mut Vec<Step>) {
+        if let Some(stack) = self.owner_of(file) {
+            out.push(Step::Drained { stack });
+            if is_shared {
+                self.release(stack, out);
+            }
         }
     }
 

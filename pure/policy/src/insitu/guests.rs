@@ -4,8 +4,9 @@
 //! What one process holds of a file, or keeps of it, must not be missed by another. So where a stack
 //! does either, the rules of the preloaded library hold here as well (design note 6):
 //!
-//! * nothing is held of a file that two processes have open: the second one to open it makes the
-//!   first one give it up, and calls pass in both until it is opened anew,
+//! * nothing is held of a file that two processes have open: what the first one held goes out when the
+//!   second one opens it, whose calls pass. If the first one comes back before the second one has
+//!   closed it, its calls pass as well, until it opens the file anew,
 //! * who looks at a file by its name sees what another process holds of it: that goes out first.
 //!
 //! Strategies that hold and keep nothing are not concerned. Of what a child inherits a trace tells at
@@ -55,6 +56,7 @@ impl Guests {
             return out.push(ProcessStep { process, step: Step::Native });
         }
         let is_alone = self.seen_by_others(event, out);
+        self.settle_in(event, out);
         let specs = &self.specs;
         let guest = self.guests.entry(process).or_insert_with(|| Guest::new(specs));
         guest.is_alone = is_alone;
@@ -76,20 +78,15 @@ impl Guests {
     /// nobody else's.
     fn seen_by_others(&mut self, event: &Event, out: &mut Vec<ProcessStep>) -> bool {
         let class = event.function.class();
-        let Some(open_files) = &mut self.open_files else { return true };
+        let Some(open_files) = &self.open_files else { return true };
         if event.result < 0 || class.moves_data() || matches!(class, Class::Seek | Class::Close) {
             return true;
         }
         if class == Class::Open && event.length >= 0 {
-            let Some(entry) = open_files.entry_mut(event.file) else { return true };
-            if entry.openers.keys().all(|opener| *opener == event.process) {
-                return true;
-            }
-            // All but the first to open it have never had it to themselves.
-            let openers = if entry.is_shared { Vec::new() } else { entry.others(event.process) };
-            entry.is_shared = true;
-            self.on_stacks(openers, event.file, out, Guest::give_up_owned);
-            return false;
+            let others = open_files.others(event.file, event.process);
+            let is_alone = others.is_empty();
+            self.drain(others, event.file, out);
+            return is_alone;
         }
         let Effect::Before(rules) = effect(event.function, rules::Detail::default()) else {
             return true;
@@ -97,30 +94,39 @@ impl Guests {
         for (_, files) in rules {
             let file = match files {
                 Files::Named => event.file,
-                Files::Second => u32::try_from(event.argument).map_or(FileId::NONE, FileId),
+                Files::Second => second(event),
                 Files::All | Files::HandedOn => continue,
             };
             let Some(open_files) = &self.open_files else { continue };
-            let entry = open_files.entry(file).filter(|entry| !entry.is_shared);
-            let openers = entry.map_or(Vec::new(), |entry| entry.others(event.process));
-            self.on_stacks(openers, file, out, Guest::flush_owned);
+            self.drain(open_files.others(file, event.process), file, out);
         }
         self.follow_name(event);
         true
     }
 
-    fn on_stacks(
-        &mut self,
-        processes: Vec<u32>,
-        file: FileId,
-        out: &mut Vec<ProcessStep>,
-        act: fn(&mut Guest, FileId, &mut Vec<Step>),
-    ) {
+    /// What these processes hold of a file goes out. One at most holds any.
+    fn drain(&mut self, processes: Vec<u32>, file: FileId, out: &mut Vec<ProcessStep>) {
         for process in processes {
-            if let Some(guest) = self.guests.get_mut(&process) {
-                act(guest, file, &mut self.steps);
-                out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
+            let Some(guest) = self.guests.get_mut(&process) else { continue };
+            if guest.drain(file, &mut self.steps)
+                && let Some(open_files) = &mut self.open_files
+            {
+                open_files.disturb(file, process);
             }
+            out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
+        }
+    }
+
+    /// A process comes back to a file that another one has been at.
+    fn settle_in(&mut self, event: &Event, out: &mut Vec<ProcessStep>) {
+        let process = event.process;
+        let Some(open_files) = &mut self.open_files else { return };
+        for file in open_files.disturbed(event) {
+            let is_shared = !open_files.others(file, process).is_empty();
+            if let Some(guest) = self.guests.get_mut(&process) {
+                guest.drained(file, is_shared, &mut self.steps);
+            }
+            out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
         }
     }
 
@@ -130,9 +136,9 @@ impl Guests {
         if !matches!(event.function.class(), Class::Rename | Class::Unlink) {
             return;
         }
-        let second = u32::try_from(event.argument).map_or(FileId::NONE, FileId);
-        let entries = [event.file, second].into_iter().filter_map(|file| open_files.entry(file));
-        let others: Vec<u32> = entries.flat_map(|entry| entry.others(event.process)).collect();
+        let names = [event.file, second(event)].into_iter();
+        let others: Vec<u32> =
+            names.flat_map(|file| open_files.others(file, event.process)).collect();
         for other in others {
             if let Some(guest) = self.guests.get_mut(&other) {
                 guest.follow_name(event);
@@ -141,19 +147,20 @@ impl Guests {
     }
 }
 
+/// The file that a call names second, if it does.
+fn second(event: &Event) -> FileId {
+    u32::try_from(event.argument).map_or(FileId::NONE, FileId)
+}
+
 /// A regular file that some process has open.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Entry {
     /// How many descriptors lead to it, by process.
     openers: BTreeMap<u32, u32>,
-    /// Two processes have had it open at once since it was opened first.
-    is_shared: bool,
-}
-
-impl Entry {
-    fn others(&self, process: u32) -> Vec<u32> {
-        self.openers.keys().copied().filter(|opener| *opener != process).collect()
-    }
+    /// Its name now.
+    name: FileId,
+    /// The process that held bytes of it when another one came, until it makes a call on it.
+    disturbed: Option<u32>,
 }
 
 /// Which process has which file open by which descriptors.
@@ -164,15 +171,43 @@ struct OpenFiles {
     next_entry: u64,
     names: BTreeMap<FileId, u64>,
     descriptors: BTreeMap<(u32, i32), u64>,
+    /// How many entries have a process that was disturbed.
+    disturbed_count: usize,
 }
 
 impl OpenFiles {
-    fn entry(&self, file: FileId) -> Option<&Entry> {
-        self.entries.get(self.names.get(&file)?)
+    /// Who else has a file open.
+    fn others(&self, file: FileId, process: u32) -> Vec<u32> {
+        let entry = self.names.get(&file).and_then(|entry| self.entries.get(entry));
+        let openers = entry.into_iter().flat_map(|entry| entry.openers.keys().copied());
+        openers.filter(|opener| *opener != process).collect()
     }
 
-    fn entry_mut(&mut self, file: FileId) -> Option<&mut Entry> {
-        self.entries.get_mut(self.names.get(&file)?)
+    fn disturb(&mut self, file: FileId, process: u32) {
+        let entry = self.names.get(&file).and_then(|entry| self.entries.get_mut(entry));
+        if let Some(entry) = entry {
+            self.disturbed_count += usize::from(entry.disturbed.is_none());
+            entry.disturbed = Some(process);
+        }
+    }
+
+    /// The files of a call whose process was disturbed at them; it is told once.
+    fn disturbed(&mut self, event: &Event) -> Vec<FileId> {
+        if self.disturbed_count == 0 {
+            return Vec::new();
+        }
+        let by_descriptor = self.descriptors.get(&(event.process, event.fd)).copied();
+        let named = [event.file, second(event)].map(|file| self.names.get(&file).copied());
+        let mut files = Vec::new();
+        for entry in named.into_iter().chain([by_descriptor]).flatten() {
+            let Some(entry) = self.entries.get_mut(&entry) else { continue };
+            if entry.disturbed == Some(event.process) {
+                entry.disturbed = None;
+                self.disturbed_count -= 1;
+                files.push(entry.name);
+            }
+        }
+        files
     }
 
     /// What a call that has been made leaves open.
@@ -202,18 +237,23 @@ impl OpenFiles {
                 self.part_range(process, event.fd, last.max(event.fd));
             }
             Class::Rename => {
-                let second = u32::try_from(event.argument).map(FileId);
                 let named = match event.function {
                     Function::LINK => self.names.get(&event.file).copied(),
                     _ => self.names.remove(&event.file),
                 };
-                match (named, second) {
-                    (Some(entry), Ok(second)) => _ = self.names.insert(second, entry),
-                    (None, Ok(second)) => _ = self.names.remove(&second),
-                    _ => {}
+                match named {
+                    Some(entry) => {
+                        self.names.insert(second(event), entry);
+                        self.rename(entry, second(event));
+                    }
+                    None => _ = self.names.remove(&second(event)),
                 }
             }
-            Class::Unlink => _ = self.names.remove(&event.file),
+            Class::Unlink => {
+                if let Some(entry) = self.names.remove(&event.file) {
+                    self.rename(entry, FileId::NONE);
+                }
+            }
             _ => {}
         }
     }
@@ -221,9 +261,16 @@ impl OpenFiles {
     fn begin(&mut self, file: FileId) -> u64 {
         let entry = self.next_entry;
         self.next_entry += 1;
-        self.entries.insert(entry, Entry::default());
+        let opened = Entry { openers: BTreeMap::new(), name: file, disturbed: None };
+        self.entries.insert(entry, opened);
         self.names.insert(file, entry);
         entry
+    }
+
+    fn rename(&mut self, entry: u64, name: FileId) {
+        if let Some(opened) = self.entries.get_mut(&entry) {
+            opened.name = name;
+        }
     }
 
     fn join(&mut self, process: u32, fd: i32, entry: u64) {
@@ -258,8 +305,10 @@ impl OpenFiles {
                 opened.openers.remove(&process);
             }
         }
-        if opened.openers.is_empty() {
-            self.entries.remove(&entry);
+        if opened.openers.is_empty()
+            && let Some(gone) = self.entries.remove(&entry)
+        {
+            self.disturbed_count -= usize::from(gone.disturbed.is_some());
         }
     }
 }

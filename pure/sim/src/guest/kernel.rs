@@ -165,6 +165,11 @@ impl<'a> Kernel<'a> {
         self.descriptors[process as usize].get(&fd).copied()
     }
 
+    /// How long the file of a description is.
+    pub(super) fn file_bytes(&self, description: DescriptionId) -> u64 {
+        self.inodes[self.descriptions[description].inode].size_bytes
+    }
+
     /// Carries out a call as it was recorded. `None`: the model knows no cost for it.
     pub(super) fn native(&mut self, event: &Event) -> Option<Cost> {
         self.is_served = false;

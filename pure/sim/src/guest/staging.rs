@@ -129,6 +129,14 @@ impl<'a> Staging<'a> {
             let at = now.after(staged.cost.total());
             staged.cost = staged.cost.plus(match step {
                 Step::Begin { stack, file } => self.build(process, stack, file),
+                Step::Drained { stack } => {
+                    if let Some(live) = self.live.get_mut(&(process, stack))
+                        && let Some(&description) = live.bottom.handles.values().next()
+                    {
+                        live.stack.drained(kernel.file_bytes(description));
+                    }
+                    Cost::default()
+                }
                 Step::Native => native(self.setup, kernel, row),
                 Step::Stage { stack, handle, call, own } => {
                     let passage = Passage { row, process, now: at, call, handle, own };
