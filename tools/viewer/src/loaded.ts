@@ -4,6 +4,8 @@ import { Graph, type Where } from "./causes.ts";
 import type { Details, PartColumn, TraceData } from "./format.ts";
 import { seekShade, shadeOf } from "./palette.ts";
 import { isConcurrent, places, type Place } from "./place.ts";
+import type { Prefixes } from "./prefix.ts";
+import type { Quantiles } from "./quantiles.ts";
 import type { Run } from "./tree.ts";
 import { SHADE_COUNT_MAX, SHADE_DIM, SHADE_HIDDEN, Track } from "./track.ts";
 
@@ -27,6 +29,9 @@ export interface LoadedRun extends Run {
   details?: Details;
   parts?: PartColumn;
   graph?: Graph;
+  /** Of many calls, some time later: what makes statistics of ranges quick. */
+  sums?: Prefixes;
+  quantiles?: Quantiles;
 }
 
 /** A trace with its calls cut into tracks. */

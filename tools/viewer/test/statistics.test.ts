@@ -9,6 +9,9 @@ import { complete, load, type LoadedRun } from "../src/loaded.ts";
 import type { Range } from "../src/range.ts";
 import { statistics, type Statistics } from "../src/statistics.ts";
 import { csv } from "../src/tables.ts";
+import { prefixes } from "../src/prefix.ts";
+import { placesOf, Quantiles } from "../src/quantiles.ts";
+import { levelsOf, WaveletMatrix } from "../src/wavelet.ts";
 
 interface Golden {
   trace: string;
@@ -50,6 +53,75 @@ for (const [at, range] of ranges.entries()) {
     else assert.deepEqual(found, range.tables);
   });
 }
+
+/** The same run with its sums made, noted at every few calls. */
+async function summedRunOf(name: string, spacing: number): Promise<LoadedRun> {
+  const run = { ...(await runOf(name)) };
+  const making = prefixes(run, spacing);
+  let step = making.next();
+  while (!step.done) step = making.next();
+  run.sums = step.value;
+  const durations = Float64Array.from(run.data.start, (start, at) => run.data.end[at] - start);
+  run.quantiles = new Quantiles(run, run.sums, levelsOf(durations, placesOf(run, run.sums)));
+  return run;
+}
+
+test("from sums at every third call the ranges come to the same, to the last digit", async () => {
+  let summed = 0;
+  for (const range of ranges) {
+    const run = await summedRunOf(range.trace, 3);
+    const within = rangeIn(run, range);
+    summed += run.sums!.rows.filter((row) => row?.within(1, 1e9)).length;
+    const { quantiles: _, ...sumsOnly } = run;
+    const quick = statistics(sumsOnly, within, false);
+    const exact = statistics(await runOf(range.trace), within, false);
+    assert.deepEqual(quick, exact);
+    const found = statistics(run, within, true, 0);
+    if (range.tables.total.calls) assert.deepEqual(found, range.tables);
+    else assert.equal(found.total.calls, 0);
+  }
+  assert.ok(summed > 100, "most rows have sums");
+});
+
+test("a row whose calls overlap, or are not inside those said to be around them, is read call by call", async () => {
+  const run = { ...(await runOf("nested")) };
+  const withSums = ({ rows }: { rows: unknown[] }) => rows.filter(Boolean).length;
+  const made = (changed: LoadedRun) => {
+    const making = prefixes(changed, 3);
+    let step = making.next();
+    while (!step.done) step = making.next();
+    return step.value;
+  };
+  const whole = withSums(made(run));
+  const child = run.details!.parent.findIndex((parent) => parent >= 0);
+  const end = run.data.end.slice();
+  end[run.details!.parent[child]] = run.data.end[child] - 1;
+  const broken = { ...run, data: { ...run.data, end } };
+  const sums = made(broken);
+  assert.equal(withSums(sums), whole - 1);
+  const range = { start: 0, end: 1e9, tracks: undefined };
+  assert.deepEqual(statistics({ ...broken, sums }, range, false), statistics(broken, range, false));
+});
+
+test("order statistics of stretches are those of the sorted values", () => {
+  let state = 7;
+  const random = (below: number) => (state = (Math.imul(state, 1103515245) + 12345) >>> 0) % below;
+  for (const [length, below] of [[1, 1], [256, 2], [1000, 1], [3000, 7], [5000, 2 ** 31], [512, 2 ** 32]] as const) {
+    const values = Float64Array.from({ length }, () => random(below) + (below > 2 ** 31 ? 2 ** 40 * random(3) : 0));
+    const places = Uint32Array.from({ length }, (_, at) => length - 1 - at);
+    const matrix = new WaveletMatrix(levelsOf(values, places));
+    const sequence = values.slice().reverse();
+    for (let round = 0; round < 50; round++) {
+      const [middle, first, last] = [random(length + 1), random(length + 1), random(length + 1)];
+      const from = [Math.min(first, middle), middle];
+      const to = [middle, Math.max(last, middle)];
+      const sorted = [...sequence.subarray(from[0], to[0]), ...sequence.subarray(from[1], to[1])].sort((a, b) => a - b);
+      for (const rank of sorted.length ? [0, sorted.length >> 1, sorted.length - 1] : []) {
+        assert.equal(matrix.smallest({ from: from.slice(), to: to.slice() }, rank), sorted[rank], `${length} values below ${below}, rank ${rank}`);
+      }
+    }
+  }
+});
 
 test("without quantiles the sums are the same", async () => {
   for (const range of ranges) {
