@@ -30,6 +30,7 @@ mod comparison;
 mod head;
 mod html;
 mod order;
+mod overview;
 mod range;
 mod spent;
 mod timeline;

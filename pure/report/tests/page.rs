@@ -4,6 +4,8 @@ mod sample;
 
 use iolab_report::chart::{Axis, Chart, Mark, Series, Unit};
 use iolab_report::page::{Cell, Finding, Jump, Page, Section, Table, Timeline, Tone, render};
+use iolab_trace::{Event, Function, Trace};
+use iolab_vocab::Nanos;
 
 const EVIL: &str = "</script><img src=x onerror=alert(1)>\"'&\u{0}";
 
@@ -44,6 +46,26 @@ fn no_name_from_outside_becomes_markup_or_script() {
     assert!(!html.contains('\0'));
     // Policy and styles aside: the jumps, one timeline, the viewer.
     assert_eq!(html.matches("</script>").count(), 3);
+}
+
+#[test]
+fn a_large_trace_has_an_overview_before_the_script_and_its_calls_behind() {
+    let scripts = |events: usize| {
+        let event = |at: usize| Event {
+            start: Nanos(at as u64 * 10),
+            end: Nanos(at as u64 * 10 + 7),
+            ..Event::of(Function::WRITE)
+        };
+        let trace = Trace { events: (0..events).map(event).collect(), ..Trace::default() };
+        let timelines = vec![Timeline { label: "run".into(), trace: &trace, stretches: None }];
+        let page = render(&Page { timelines, ..Page::default() });
+        let html = String::from_utf8(page).expect("a page is UTF-8");
+        let kinds = html.split("<script").skip(1).map(|rest| rest.split('>').next().unwrap_or(""));
+        kinds.map(|kind| kind.split("x-iolab-").last().unwrap_or("").to_owned()).collect::<Vec<_>>()
+    };
+    let jumps = " type=\"application/json\" id=\"jumps\"";
+    assert_eq!(scripts(1000), [jumps, "", "timeline\""]);
+    assert_eq!(scripts(300_000), [jumps, "overview\"", "", "timeline\""]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // Reads the exchange form of a trace (docs/format/timeline.md): a JSON head, then columns of
 // differences, each compressed. What is needed to draw is decoded at once; what only the details
-// of a single call need is decoded when first asked for.
+// of a single call need is decoded when first asked for. Who decodes, this thread or another one (workers.ts), is told.
 
 export const VERSION = 2;
 
@@ -52,6 +52,8 @@ export interface Head {
   origin: string;
   strategies: string[];
   count: number;
+  /** Of an overview: how many calls the trace has. */
+  stands_for?: number;
   start_ns: number;
   end_ns: number;
   lost_calls: number;
@@ -128,6 +130,41 @@ export class PartColumn {
   }
 }
 
+/** What of a head the columns are decoded by. */
+export interface Outline {
+  count: number;
+  rows: { count: number }[];
+  functions: { shape: Shape }[];
+  files: { length: number };
+}
+
+/** A column as it stands in the form, and its length unpacked. */
+export interface Packed {
+  name: string;
+  bytes: Uint8Array;
+  size: number;
+}
+
+/** What is needed to draw. */
+export interface Times {
+  start: Float64Array;
+  end: Float64Array;
+  functionOf: Uint8Array;
+}
+
+export interface Described {
+  files: Int32Array;
+  details: Details;
+}
+
+/** Decodes columns, here or elsewhere. */
+export interface Decoder {
+  /** Whether it has time for what is not needed yet. */
+  isAhead: boolean;
+  times(outline: Outline, columns: Packed[]): Promise<Times>;
+  described(outline: Outline, columns: Packed[]): Promise<Described>;
+}
+
 /** A trace ready to draw. Times are nanoseconds since the earliest moment of the trace. */
 export interface TraceData {
   head: Head;
@@ -169,6 +206,12 @@ export class Reader {
   }
 
   signed(): number {
+    const byte = this.#bytes[this.#at];
+    // Most guesses are right or nearly so.
+    if (byte < 0x80) {
+      this.#at++;
+      return (byte >>> 1) ^ -(byte & 1);
+    }
     const value = this.unsigned();
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
@@ -213,37 +256,56 @@ export async function inflate(bytes: Uint8Array, size: number): Promise<Uint8Arr
   return out;
 }
 
+const TIMES = ["gap", "duration", "function"];
+const DESCRIBED = ["function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
+
+/** Decodes on this thread. */
+export const HERE: Decoder = {
+  isAhead: false,
+  async times(outline, columns) {
+    const [gap, duration, functionOf] = await Promise.all(columns.map(({ bytes, size }) => inflate(bytes, size)));
+    return { ...decodeTimes(outline, gap, duration), functionOf };
+  },
+  async described(outline, columns) {
+    const [functionOf, file, ...raw] = await Promise.all(columns.map(({ bytes, size }) => inflate(bytes, size)));
+    const files = decodeFiles(outline, file);
+    return { files, details: decodeDetails(outline, functionOf, files, raw) };
+  },
+};
+
 /** Opens a trace: after this the times and functions of all its calls are at hand. */
-export async function open(bytes: Uint8Array): Promise<TraceData> {
+export async function open(bytes: Uint8Array, decoder: Decoder = HERE): Promise<TraceData> {
   const { head, columns } = parse(bytes);
-  const column = async (name: string): Promise<Uint8Array> => {
+  const packed = (name: string): Packed => {
     const entry = head.columns.find((candidate) => candidate.name === name);
-    const packed = columns.get(name);
-    if (!entry || !packed) throw new FormatError(`column ${name} is missing`);
-    return inflate(packed, entry.raw_bytes);
+    const found = columns.get(name);
+    if (!entry || !found) throw new FormatError(`column ${name} is missing`);
+    return { name, bytes: found, size: entry.raw_bytes };
   };
-  const [gap, duration, functionOf] = await Promise.all(["gap", "duration", "function"].map(column));
-  const { start, end } = decodeTimes(head, gap, duration);
+  const column = async (name: string): Promise<Uint8Array> => {
+    const { bytes, size } = packed(name);
+    return inflate(bytes, size);
+  };
+  const times = decoder.times(head, TIMES.map(packed));
   const once = <T>(decode: () => Promise<T>) => {
     let pending: Promise<T> | undefined;
     return () => (pending ??= decode());
   };
-  const files = once(async () => decodeFiles(head, await column("file")));
-  const details = once(async () => {
-    const names = ["length", "offset", "result", "argument", "fd", "parent", "row"];
-    const raw = await Promise.all(names.map(column));
-    return decodeDetails(head, functionOf, await files(), raw);
-  });
+  const described = once(async () => decoder.described(head, DESCRIBED.map(packed)));
+  // Behind the times of the traces that are opened with this one. What goes wrong is told to who asks for them.
+  if (decoder.isAhead) void Promise.resolve().then(described).catch(() => {});
+  const files = async () => (await described()).files;
+  const details = async () => (await described()).details;
   const causes = once(async () => {
     const links = async (name: string) =>
       columns.has(name) ? decodeLinks(head.count, await column(name)) : new Links(new Uint32Array(head.count), new Uint32Array(0));
     return { begunBy: await links("begun_by"), endedBy: await links("ended_by") };
   });
   const parts = once(async () => (columns.has("parts") ? decodeParts(head, await column("parts")) : undefined));
-  return { head, start, end, functionOf, files, details, causes, parts };
+  return { head, ...(await times), files, details, causes, parts };
 }
 
-export function decodeTimes(head: Head, gap: Uint8Array, duration: Uint8Array) {
+export function decodeTimes(head: Outline, gap: Uint8Array, duration: Uint8Array) {
   const start = new Float64Array(head.count);
   const end = new Float64Array(head.count);
   const gaps = new Reader(gap);
@@ -259,7 +321,7 @@ export function decodeTimes(head: Head, gap: Uint8Array, duration: Uint8Array) {
   return { start, end };
 }
 
-export function decodeFiles(head: Head, raw: Uint8Array): Int32Array {
+export function decodeFiles(head: Outline, raw: Uint8Array): Int32Array {
   const files = new Int32Array(head.count);
   const reader = new Reader(raw);
   let slot = 0;
@@ -303,9 +365,11 @@ export function decodeParts({ count, parts }: Head, raw: Uint8Array): PartColumn
   return new PartColumn(slots, Float64Array.from(values), parts.length);
 }
 
+const [DATA, SEEK, PLAIN] = [0, 1, 2];
+
 /** Each value is the difference from a guess; the guesses are those of the format document. */
 export function decodeDetails(
-  head: Head,
+  head: Outline,
   functionOf: Uint8Array,
   files: Int32Array,
   raw: Uint8Array[],
@@ -321,30 +385,32 @@ export function decodeDetails(
     parent: new Int32Array(count),
     row: new Uint32Array(count),
   };
-  const shapes = head.functions.map((entry) => entry.shape);
-  const last = head.functions.map(() => ({ offset: -1, length: -1, argument: -1, result: 0 }));
+  const shapes = Uint8Array.from(head.functions, ({ shape }) => (shape === "data" ? DATA : shape === "seek" ? SEEK : PLAIN));
+  // What was seen of each function last.
+  const [lastOffset, lastLength, lastArgument] = [-1, -1, -1].map((none) => new Float64Array(shapes.length).fill(none));
+  const lastResult = new Float64Array(shapes.length);
   const expected = new Float64Array(head.files.length + 1);
   const lastFd = new Int32Array(head.files.length + 1).fill(-1);
   let parent = 0;
   let row = 0;
   for (let at = 0; at < count; at++) {
-    const shape = shapes[functionOf[at]];
-    const seen = last[functionOf[at]];
+    const own = functionOf[at];
+    const shape = shapes[own];
     const slot = files[at] + 1;
-    const length = seen.length + lengths.signed();
-    const offset = (shape === "plain" ? seen.offset : expected[slot]) + offsets.signed();
-    const guess = shape === "data" ? length : shape === "seek" ? offset : seen.result;
+    const length = lastLength[own] + lengths.signed();
+    const offset = (shape === PLAIN ? lastOffset[own] : expected[slot]) + offsets.signed();
+    const guess = shape === DATA ? length : shape === SEEK ? offset : lastResult[own];
     const result = guess + results.signed();
-    const argument = seen.argument + args.signed();
-    if (shape === "data") expected[slot] = offset + Math.max(result, 0);
-    if (shape === "seek") expected[slot] = result;
+    const argument = lastArgument[own] + args.signed();
+    if (shape === DATA) expected[slot] = offset + Math.max(result, 0);
+    if (shape === SEEK) expected[slot] = result;
     lastFd[slot] += fds.signed();
     parent += parents.signed();
     row += rows.signed();
-    out.length[at] = seen.length = length;
-    out.offset[at] = seen.offset = offset;
-    out.result[at] = seen.result = result;
-    out.argument[at] = seen.argument = argument;
+    out.length[at] = lastLength[own] = length;
+    out.offset[at] = lastOffset[own] = offset;
+    out.result[at] = lastResult[own] = result;
+    out.argument[at] = lastArgument[own] = argument;
     out.fd[at] = lastFd[slot];
     out.parent[at] = parent - 1;
     out.row[at] = row++;

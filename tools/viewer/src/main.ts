@@ -3,39 +3,48 @@
 import { Accesses } from "./accesses.ts";
 import { summary } from "./details.ts";
 import { element } from "./element.ts";
-import { fromBase64, open, type TraceData } from "./format.ts";
+import { fromBase64, open, type Decoder, type TraceData } from "./format.ts";
 import { apply, encode } from "./fragment.ts";
 import { Gestures } from "./gestures.ts";
 import { Gutter } from "./gutter.ts";
 import { helpDialog } from "./help.ts";
-import { complete } from "./loaded.ts";
+import { complete, type LoadedRun } from "./loaded.ts";
 import { Model, type Call, type Jump } from "./model.ts";
 import { Overview } from "./overview.ts";
 import { CLASSES, theme } from "./palette.ts";
 import { factList, Panel } from "./panel.ts";
+import { inPauses, pause } from "./pauses.ts";
+import { prefixes } from "./prefix.ts";
+import { durationsOf, Quantiles } from "./quantiles.ts";
 import { AXIS_PX, Stage } from "./stage.ts";
 import { statistics, type Statistics } from "./statistics.ts";
 import { Toolbar } from "./toolbar.ts";
 import { groupBy } from "./tree.ts";
 import { count } from "./words.ts";
+import { serve, Workers } from "./workers.ts";
 
 /** Below the rows there is room for the panel. */
 const PANEL_PX = 62;
 const ROWS_PX_MIN = 240;
 const FRAGMENT_AFTER_MS = 400;
-/** Shares of all calls are told at once up to so many; of more, when a range is chosen. */
-const SUMMED_MAX = 4_000_000;
+/** Of a run of more calls sums are made, so that a range of it costs its edges. */
+const READ_MAX = 200_000;
 
-async function unpack(): Promise<TraceData[]> {
-  if (!("DecompressionStream" in window)) throw new Error("this browser is older than 2023 and cannot unpack it");
-  const scripts = [...document.querySelectorAll('script[type="application/x-iolab-timeline"]')];
-  const packed = scripts.map((script) => {
+/** Opens the traces of a page, or their overviews. */
+function unpack(what: "timeline" | "overview", decoder: Decoder | undefined): Promise<TraceData>[] {
+  const scripts = [...document.querySelectorAll(`script[type="application/x-iolab-${what}"]`)];
+  return scripts.map((script) => {
     const bytes = fromBase64(script.textContent ?? "");
     // The text is a third larger than the bytes and no longer needed.
     script.textContent = "";
-    return bytes;
+    return open(bytes, decoder);
   });
-  return Promise.all(packed.map(open));
+}
+
+/** Until all of the page has been read: its calls stand behind this script. */
+function wholePage(): Promise<void> {
+  if (document.readyState !== "loading") return Promise.resolve();
+  return new Promise((done) => document.addEventListener("DOMContentLoaded", () => done(), { once: true }));
 }
 
 function jumps(): Jump[] {
@@ -61,11 +70,12 @@ class Timeline {
   #written: ReturnType<typeof setTimeout> | undefined;
   #isReady = false;
 
-  constructor(root: HTMLElement, data: TraceData[]) {
+  /** Listens and draws until `life` ends. */
+  constructor(root: HTMLElement, data: TraceData[], life: AbortSignal) {
     const dark = matchMedia("(prefers-color-scheme: dark)");
     this.#root = root;
     this.#model = new Model(data);
-    const label = `Timeline of ${data.map(({ head }) => `${head.label}: ${count(head.count)} calls`).join("; ")}. Press ? for keys.`;
+    const label = `Timeline of ${data.map(({ head }) => `${head.label}: ${count(head.stands_for ?? head.count)} calls`).join("; ")}. Press ? for keys.`;
     const canvas = element("canvas", { class: "stage", tabindex: "0", role: "application", "aria-label": label });
     this.#stage = new Stage(canvas, this.#model, theme(dark.matches));
     this.#overview = new Overview(element("canvas", { class: "overview", "aria-hidden": "true" }), this.#model, theme(dark.matches));
@@ -79,17 +89,21 @@ class Timeline {
     this.#accesses = new Accesses(this.#model, this.#stage, () => this.#stage.theme);
     this.#panel = new Panel(this.#model);
     this.#assemble();
-    this.#connect();
-    dark.addEventListener("change", () => {
+    this.#connect(life);
+    const recolour = () => {
       this.#stage.theme = this.#overview.theme = theme(dark.matches);
       this.#schedule();
-    });
-    new ResizeObserver(() => this.#resize()).observe(this.#body);
-    window.addEventListener("resize", () => this.#resize());
+    };
+    dark.addEventListener("change", recolour, { signal: life });
+    const observer = new ResizeObserver(() => this.#resize());
+    observer.observe(this.#body);
+    life.addEventListener("abort", () => observer.disconnect());
+    window.addEventListener("resize", () => this.#resize(), { signal: life });
+    this.#toolbar.showLegend(this.#model.classes);
     this.#resize();
   }
 
-  #connect(): void {
+  #connect(life: AbortSignal): void {
     const model = this.#model;
     const gestures = new Gestures(this.#stage, model, {
       scroll: (px) => this.#scroll(px),
@@ -108,7 +122,7 @@ class Timeline {
     model.webChanged = () => this.#panel.showWeb();
     model.queryChanged = () => this.#toolbar.showQuery();
     this.#panel.measured = (found) => this.#showShares(found);
-    window.addEventListener("hashchange", () => void this.restore());
+    window.addEventListener("hashchange", () => void this.restore(), { signal: life });
   }
 
   #assemble(): void {
@@ -207,7 +221,7 @@ class Timeline {
   /** Unpacks in quiet moments what is not needed to draw. */
   async prepare(): Promise<void> {
     for (const run of this.#model.runs) {
-      await new Promise<void>((done) => ("requestIdleCallback" in window ? requestIdleCallback(() => done()) : setTimeout(done, 50)));
+      await pause();
       await complete(run);
     }
     this.#toolbar.showLegend(this.#model.classes);
@@ -218,12 +232,20 @@ class Timeline {
     performance.mark("timeline-complete");
   }
 
+  /** Makes in quiet moments what ranges of many calls are looked up in. */
+  async sum(workers: Workers | undefined): Promise<void> {
+    const large = this.#model.runs.filter(({ head }) => head.count > READ_MAX);
+    for (const run of large) run.sums = await inPauses(prefixes(run));
+    this.#showShares(undefined);
+    await Promise.all(large.map((run) => sortDurations(run, workers)));
+    performance.mark("timeline-summed");
+  }
+
   /** The legend says how the time in calls is shared, in the range or of everything. */
   #showShares(found: Statistics | undefined): void {
     const { shownRuns: runs, view } = this.#model;
-    const calls = runs.reduce((sum, run) => sum + run.head.count, 0);
     const everything = { start: 0, end: Math.ceil(view.length) + 1, tracks: undefined };
-    if (!found && (calls > SUMMED_MAX || runs.some((run) => !run.details))) return this.#toolbar.showShares(new Map(), "");
+    if (!found && (runs.some((run) => !run.details || (run.head.count > READ_MAX && !run.sums)))) return this.#toolbar.showShares(new Map(), "");
     const all = found ? [found] : runs.map((run) => statistics(run, everything, false));
     this.#toolbar.showShares(shares(all), found ? "Share of the time within the range" : "Share of the time");
   }
@@ -305,19 +327,54 @@ function shares(all: Statistics[]): Map<string, number> {
   return found;
 }
 
-async function start(): Promise<void> {
+async function sortDurations(run: LoadedRun, workers: Workers | undefined): Promise<void> {
+  const { values, placeOf } = await inPauses(durationsOf(run, run.sums!));
+  const levels = await workers?.levels(values, placeOf);
+  if (levels) run.quantiles = new Quantiles(run, run.sums!, levels);
+}
+
+/** What is drawn of large traces while their calls are read; a picture to look at, not to touch. */
+async function preview(root: HTMLElement): Promise<AbortController | undefined> {
+  const overviews = await Promise.all(unpack("overview", undefined));
+  if (!overviews.length) return undefined;
+  const life = new AbortController();
+  new Timeline(root, overviews, life.signal);
+  root.inert = true;
+  root.setAttribute("aria-busy", "true");
+  performance.mark("timeline-previewed");
+  return life;
+}
+
+async function show(root: HTMLElement, script: string): Promise<void> {
+  if (!("DecompressionStream" in window)) throw new Error("this browser is older than 2023 and cannot unpack it");
+  const previewed = await preview(root);
+  await wholePage();
+  const workers = previewed && new Workers(script);
+  const data = await Promise.all(unpack("timeline", workers));
+  previewed?.abort();
+  const timeline = new Timeline(root, data, new AbortController().signal);
+  root.inert = false;
+  root.removeAttribute("aria-busy");
+  timeline.connectJumps(jumps());
+  performance.mark("timeline-drawn");
+  await timeline.prepare();
+  await timeline.sum(workers);
+  workers?.close();
+}
+
+async function start(script: string): Promise<void> {
   const root = document.getElementById("timeline");
   if (!root) return;
   try {
-    const timeline = new Timeline(root, await unpack());
-    timeline.connectJumps(jumps());
-    performance.mark("timeline-drawn");
-    await timeline.prepare();
+    await show(root, script);
   } catch (error) {
     const text = `The timeline cannot be shown: ${error instanceof Error ? error.message : String(error)}`;
+    root.inert = false;
+    root.removeAttribute("aria-busy");
     root.replaceChildren(element("p", { class: "failure", role: "alert" }, text));
     console.error(error);
   }
 }
 
-void start();
+if (typeof document === "undefined") serve();
+else void start(document.currentScript?.textContent ?? "");

@@ -16,16 +16,31 @@ function beginnings(run: LoadedRun, { rows }: Prefixes): Uint32Array[] {
   });
 }
 
-/** Where the duration of each call stands in that order. */
-export function placesOf(run: LoadedRun, prefixes: Prefixes): Uint32Array {
-  const places = new Uint32Array(run.head.count);
+export interface Durations {
+  values: Float64Array;
+  /** Where each stands in that order. */
+  placeOf: Uint32Array;
+}
+
+/** Calls looked at before others get their turn. */
+const STEP = 1 << 16;
+
+/** The durations of all calls, in steps of a few milliseconds. */
+export function* durationsOf(run: LoadedRun, prefixes: Prefixes): Generator<undefined, Durations> {
+  const { start, end } = run.data;
+  const values = new Float64Array(run.head.count);
+  const placeOf = new Uint32Array(run.head.count);
   const next = beginnings(run, prefixes);
-  run.tracks.forEach(({ first, count }, row) => {
+  for (const [row, { first, count }] of run.tracks.entries()) {
     const free = next[row];
     const isSorted = prefixes.rows[row] !== undefined;
-    for (let at = first; at < first + count; at++) places[at] = free[isSorted ? prefixes.slotOf[at] : 0]++;
-  });
-  return places;
+    for (let at = first; at < first + count; at++) {
+      if (at % STEP === STEP - 1) yield;
+      values[at] = end[at] - start[at];
+      placeOf[at] = free[isSorted ? prefixes.slotOf[at] : 0]++;
+    }
+  }
+  return { values, placeOf };
 }
 
 /** The durations of a whole run, ready for questions about parts of it. */

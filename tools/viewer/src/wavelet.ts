@@ -7,7 +7,6 @@
 /** Bits between two counts; a count is looked up, the rest is counted in words. */
 const STRIDE = 256;
 const WORDS = STRIDE / 32;
-const DIGIT_BITS = 11;
 
 /** What a matrix is made of, as it crosses from one thread to another. */
 export interface Levels {
@@ -23,26 +22,70 @@ export interface Stretches {
   to: number[];
 }
 
-/** The levels of a sequence: `placeOf[i]` is where in it the value of `values[i]` stands. Values are whole and not negative. */
+/** The levels of a sequence: `placeOf[i]` is where in it `values[i]` stands. Values are whole and not negative. */
 export function levelsOf(values: Float64Array, placeOf: Uint32Array): Levels {
   const { length } = values;
-  const order = ordered(values);
-  const numbers = new Uint32Array(length);
-  let different = 0;
-  for (let at = 0; at < length; at++) {
-    if (at > 0 && values[order[at]] !== values[order[at - 1]]) different++;
-    numbers[placeOf[order[at]]] = different;
-  }
-  const found = new Float64Array(length ? different + 1 : 0);
-  for (let at = 0; at < length; at++) found[numbers[placeOf[order[at]]]] = values[order[at]];
-  const height = different ? 32 - Math.clz32(different) : 0;
-  let [sequence, sorted]: [Uint32Array, Uint32Array] = [numbers, order];
+  const known = new Known();
+  let sequence = new Uint32Array(length);
+  for (let at = 0; at < length; at++) sequence[placeOf[at]] = known.numberOf(values[at]);
+  const sorted = known.values.sort();
+  const bySize = new Uint32Array(sorted.length);
+  sorted.forEach((value, number) => (bySize[known.numberOf(value)] = number));
+  for (let at = 0; at < length; at++) sequence[at] = bySize[sequence[at]];
+  let next = new Uint32Array(length);
   const levels = [];
-  for (let bit = height - 1; bit >= 0; bit--) {
-    levels.push(levelOf(sequence, sorted, bit));
-    [sequence, sorted] = [sorted, sequence];
+  for (let bit = 31 - Math.clz32(Math.max(sorted.length - 1, 0)); bit >= 0; bit--) {
+    levels.push(levelOf(sequence, next, bit));
+    [sequence, next] = [next, sequence];
   }
-  return { values: found, levels };
+  return { values: sorted, levels };
+}
+
+/** Numbers for values, in order of appearance: a table with open addresses, at most half full. */
+class Known {
+  #keys = new Float64Array(1 << 10).fill(-1);
+  #numbers = new Uint32Array(1 << 10);
+  #values = new Float64Array(1 << 9);
+  #count = 0;
+
+  numberOf(value: number): number {
+    const place = this.#placeOf(value);
+    if (this.#keys[place] === value) return this.#numbers[place];
+    if (this.#count === this.#values.length) {
+      this.#grow();
+      return this.numberOf(value);
+    }
+    this.#keys[place] = value;
+    this.#values[this.#count] = value;
+    this.#numbers[place] = this.#count;
+    return this.#count++;
+  }
+
+  #placeOf(value: number): number {
+    const keys = this.#keys;
+    const hash = Math.imul(value | 0, 0x9e3779b1);
+    let place = (hash ^ (hash >>> 15)) & (keys.length - 1);
+    while (keys[place] !== value && keys[place] >= 0) place = (place + 1) & (keys.length - 1);
+    return place;
+  }
+
+  #grow(): void {
+    const values = this.values;
+    this.#keys = new Float64Array(this.#keys.length * 2).fill(-1);
+    this.#numbers = new Uint32Array(this.#keys.length);
+    this.#values = new Float64Array(this.#keys.length / 2);
+    this.#values.set(values);
+    values.forEach((value, number) => {
+      const place = this.#placeOf(value);
+      this.#keys[place] = value;
+      this.#numbers[place] = number;
+    });
+  }
+
+  /** The different values, in order of appearance. */
+  get values(): Float64Array {
+    return this.#values.slice(0, this.#count);
+  }
 }
 
 /** One level: notes the bit of each number, and writes the numbers into `sorted`, those with a zero first. */
@@ -66,31 +109,6 @@ function levelOf(sequence: Uint32Array, sorted: Uint32Array, bit: number): Level
     else sorted[zero++] = number;
   }
   return { bits, zerosBefore, zeros };
-}
-
-/** Positions of values, smallest first (radix sort by digits of 11 bits). */
-function ordered(values: Float64Array): Uint32Array {
-  const { length } = values;
-  let order = new Uint32Array(length);
-  let next = new Uint32Array(length);
-  let largest = 0;
-  for (let at = 0; at < length; at++) {
-    order[at] = at;
-    if (values[at] > largest) largest = values[at];
-  }
-  const counts = new Uint32Array(2 ** DIGIT_BITS);
-  for (let unit = 1; unit <= largest; unit *= 2 ** DIGIT_BITS) {
-    // Shifting is quicker than dividing, but holds for 32 bits only.
-    const shift = unit < 2 ** 22 && largest < 2 ** 32 ? Math.log2(unit) : -1;
-    const digit = (value: number) => (shift >= 0 ? (value >>> shift) & 2047 : Math.floor(value / unit) % 2048);
-    counts.fill(0);
-    for (let at = 0; at < length; at++) counts[digit(values[at])]++;
-    let before = 0;
-    for (let at = 0; at < counts.length; at++) [counts[at], before] = [before, before + counts[at]];
-    for (let at = 0; at < length; at++) next[counts[digit(values[order[at]])]++] = order[at];
-    [order, next] = [next, order];
-  }
-  return order;
 }
 
 export class WaveletMatrix {

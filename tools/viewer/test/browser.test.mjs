@@ -286,7 +286,7 @@ describe("a page of a million calls per run", () => {
     const replaced = readFileSync(file, "latin1")
       .replace(/(x-iolab-timeline">)[^<]*/, `$1${bytes.toString("base64")}`)
       // The other runs are left out.
-      .replace(/(<script type="application\/x-iolab-timeline">[^<]*<\/script>)[^]*?(?=<script>)/, "$1");
+      .replace(/(<script type="application\/x-iolab-timeline">[^<]*<\/script>)[^]*?(?=<\/body>)/, "$1");
     const path = join(directory, name);
     writeFileSync(path, replaced, "latin1");
     return path;

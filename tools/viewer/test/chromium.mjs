@@ -16,12 +16,14 @@ export async function launch() {
 }
 
 /** Opens a page from the disk and waits until all of it is unpacked; its complaints are collected. */
-export async function openFile(browser, file, { fragment = "", ...options } = {}) {
+export async function openFile(browser, file, { fragment = "", before, ...options } = {}) {
   const page = await browser.newPage({ viewport: { width: 1440, height: 1000 }, ...options });
+  if (before) await page.addInitScript(before);
   const complaints = [];
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("request", (request) => request.url().startsWith(`file://${file}`) || complaints.push(`asked for ${request.url().slice(0, 80)}`));
+  // Its workers are its own script.
+  page.on("request", (request) => request.url().startsWith(`file://${file}`) || request.url().startsWith("blob:") || complaints.push(`asked for ${request.url().slice(0, 80)}`));
   await page.goto(`file://${file}${fragment}`);
   await page.waitForFunction(() => performance.getEntriesByName("timeline-complete").length > 0, null, { timeout: 60_000 });
   return { page, complaints };

@@ -19,13 +19,15 @@ export function timeline(trace: {
   label: string;
   origin?: string;
   stretches?: number;
+  /** Of an overview: how many calls the trace has. */
+  standsFor?: number;
   functions: { name: string; layer: string; kind: string; shape?: string }[];
   files?: string[];
   processes: { name: string; kind?: string; rank?: number; host?: string; command?: string }[];
   phases?: { name: string; application: string; start_ns: number; end_ns: number }[];
   rows: { process: number; thread?: number; depth?: number; calls: MadeUpCall[] }[];
 }): Uint8Array;
-export function page(timelines: Uint8Array[], title?: string): string;
+export function page(timelines: Uint8Array[], title?: string, overviews?: Uint8Array[]): string;
 export function cluster(shape: { ranks: number; servers: number; perNode?: number; phases?: number; failing?: number[]; waiting?: number }): Uint8Array;
 export function random(seed: number): (below: number) => number;
 export function compared(): Uint8Array[];

@@ -40,7 +40,7 @@ const SHAPES = { read: "data", write: "data", copy: "data", seek: "seek" };
  * `{ start, end, fn, file, length, offset, result, argument, parent, begunBy, endedBy }` with indices into
  * these; `parent` and causes are positions among all calls.
  */
-export function timeline({ label, origin = "recorded", stretches, functions, files = [], processes, phases = [], rows }) {
+export function timeline({ label, origin = "recorded", stretches, standsFor, functions, files = [], processes, phases = [], rows }) {
   const names = ["gap", "duration", "function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
   const knowsCauses = rows.some(({ calls }) => calls.some(({ begunBy, endedBy }) => begunBy || endedBy));
   if (knowsCauses) names.push("begun_by", "ended_by");
@@ -96,7 +96,7 @@ export function timeline({ label, origin = "recorded", stretches, functions, fil
   };
   const head = Buffer.from(
     JSON.stringify({
-      label, origin, stretches, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
+      label, origin, stretches, stands_for: standsFor, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
       count: rows.reduce((sum, { calls }) => sum + calls.length, 0),
       functions: functions.map((entry, at) => ({ ...entry, shape: shapes[at] })),
       processes: processes.map(process), phases, parts: [],
@@ -110,11 +110,11 @@ export function timeline({ label, origin = "recorded", stretches, functions, fil
   return Buffer.concat([Buffer.from("IOTL"), sizes, head, ...packed.map(({ data }) => data)]);
 }
 
-/** A page of timelines, as `iolab view` lays it out. */
-export function page(timelines, title = "made up") {
+/** A page of timelines, and of overviews of them, as `iolab view` lays it out. */
+export function page(timelines, title = "made up", overviews = []) {
   const dist = (name) => readFileSync(join(here, "../dist", name), "utf8");
-  const policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
-  const scripts = timelines.map((bytes) => `<script type="application/x-iolab-timeline">${bytes.toString("base64")}</script>`);
+  const policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; worker-src blob:";
+  const scripts = (what, forms) => forms.map((bytes) => `<script type="application/x-iolab-${what}">${bytes.toString("base64")}</script>`).join("\n");
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
@@ -122,8 +122,9 @@ export function page(timelines, title = "made up") {
 <body><main><header class="opening"><h1>${title}</h1><p class="headline">${title}</p></header>
 <section class="wide" aria-labelledby="timeline-heading"><h2 id="timeline-heading">Timeline</h2><div id="timeline"></div></section></main>
 <script type="application/json" id="jumps">[]</script>
-${scripts.join("\n")}
-<script>${dist("viewer.js")}</script></body></html>`;
+${scripts("overview", overviews)}
+<script>${dist("viewer.js")}</script>
+${scripts("timeline", timelines)}</body></html>`;
 }
 
 /** Numbers that are the same each time. */

@@ -10,8 +10,9 @@ import type { Range } from "../src/range.ts";
 import { statistics, type Statistics } from "../src/statistics.ts";
 import { csv } from "../src/tables.ts";
 import { prefixes } from "../src/prefix.ts";
-import { placesOf, Quantiles } from "../src/quantiles.ts";
+import { durationsOf, Quantiles } from "../src/quantiles.ts";
 import { levelsOf, WaveletMatrix } from "../src/wavelet.ts";
+import { random, timeline, type MadeUpCall } from "./made-up.mjs";
 
 interface Golden {
   trace: string;
@@ -54,24 +55,28 @@ for (const [at, range] of ranges.entries()) {
   });
 }
 
+function finished<Result>(steps: Generator<undefined, Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
 /** The same run with its sums made, noted at every few calls. */
-async function summedRunOf(name: string, spacing: number): Promise<LoadedRun> {
-  const run = { ...(await runOf(name)) };
-  const making = prefixes(run, spacing);
-  let step = making.next();
-  while (!step.done) step = making.next();
-  run.sums = step.value;
-  const durations = Float64Array.from(run.data.start, (start, at) => run.data.end[at] - start);
-  run.quantiles = new Quantiles(run, run.sums, levelsOf(durations, placesOf(run, run.sums)));
+function summed(plain: LoadedRun, spacing: number): LoadedRun {
+  const run = { ...plain };
+  run.sums = finished(prefixes(run, spacing));
+  const { values, placeOf } = finished(durationsOf(run, run.sums));
+  run.quantiles = new Quantiles(run, run.sums, levelsOf(values, placeOf));
   return run;
 }
 
 test("from sums at every third call the ranges come to the same, to the last digit", async () => {
-  let summed = 0;
+  let stretches = 0;
   for (const range of ranges) {
-    const run = await summedRunOf(range.trace, 3);
+    const run = summed(await runOf(range.trace), 3);
     const within = rangeIn(run, range);
-    summed += run.sums!.rows.filter((row) => row?.within(1, 1e9)).length;
+    stretches += run.sums!.rows.filter((row) => row?.within(1, 1e9)).length;
     const { quantiles: _, ...sumsOnly } = run;
     const quick = statistics(sumsOnly, within, false);
     const exact = statistics(await runOf(range.trace), within, false);
@@ -80,18 +85,13 @@ test("from sums at every third call the ranges come to the same, to the last dig
     if (range.tables.total.calls) assert.deepEqual(found, range.tables);
     else assert.equal(found.total.calls, 0);
   }
-  assert.ok(summed > 100, "most rows have sums");
+  assert.ok(stretches > 100, "most rows have sums");
 });
 
 test("a row whose calls overlap, or are not inside those said to be around them, is read call by call", async () => {
   const run = { ...(await runOf("nested")) };
   const withSums = ({ rows }: { rows: unknown[] }) => rows.filter(Boolean).length;
-  const made = (changed: LoadedRun) => {
-    const making = prefixes(changed, 3);
-    let step = making.next();
-    while (!step.done) step = making.next();
-    return step.value;
-  };
+  const made = (changed: LoadedRun) => finished(prefixes(changed, 3));
   const whole = withSums(made(run));
   const child = run.details!.parent.findIndex((parent) => parent >= 0);
   const end = run.data.end.slice();
@@ -103,16 +103,50 @@ test("a row whose calls overlap, or are not inside those said to be around them,
   assert.deepEqual(statistics({ ...broken, sums }, range, false), statistics(broken, range, false));
 });
 
+test("of thousands of calls with others inside, twenty ranges are the same looked up and read", async () => {
+  const pick = random(5);
+  const functions = [{ name: "fwrite", layer: "stdio", kind: "write" }, { name: "write", layer: "posix", kind: "write" }, { name: "fsync", layer: "posix", kind: "sync" }];
+  const rows: { process: number; depth: number; calls: MadeUpCall[] }[] = [];
+  let position = 0;
+  for (const process of [0, 1]) {
+    const [outer, inner]: MadeUpCall[][] = [[], []];
+    for (let at = 0, now = 0; at < 3000; at++) {
+      const start = now + pick(50);
+      const end = start + pick(40);
+      const fn = pick(3);
+      const file = pick(2);
+      outer.push({ start, end, fn, file, length: 10, result: pick(20) ? 10 : -5, argument: fn ? -1 : 1 + pick(3) });
+      if (end - start > 8) inner.push({ start: start + pick(4), end: end - pick(4), fn: 1 + pick(2), file, length: 7, result: 7, parent: position + at });
+      now = end;
+    }
+    rows.push({ process, depth: 0, calls: outer }, { process, depth: 1, calls: inner });
+    position += outer.length + inner.length;
+  }
+  const bytes = timeline({ label: "many", functions, files: ["/a", "/b"], processes: [{ name: "p" }, { name: "q" }], rows });
+  const read = load(await open(new Uint8Array(bytes)));
+  await complete(read);
+  const looked = summed(read, 64);
+  const within = looked.sums!.rows.map((row) => row?.within(100, 1000));
+  assert.ok(within.length === 4 && within.every(Boolean), "all rows have sums");
+  const length = Math.max(...read.data.end);
+  for (let round = 0; round < 20; round++) {
+    const [a, b] = [pick(length), pick(length)];
+    const chosen = read.tracks.filter(() => pick(4) > 0);
+    const range = { start: Math.min(a, b), end: Math.max(a, b) + 1, tracks: round % 3 ? new Set(chosen) : undefined };
+    assert.deepEqual(statistics(looked, range, false), statistics(read, range, false), `sums of ${range.start} to ${range.end}`);
+    assert.deepEqual(statistics(looked, range, true, 0), statistics(read, range, true), `quantiles of ${range.start} to ${range.end}`);
+  }
+});
+
 test("order statistics of stretches are those of the sorted values", () => {
-  let state = 7;
-  const random = (below: number) => (state = (Math.imul(state, 1103515245) + 12345) >>> 0) % below;
+  const pick = random(7);
   for (const [length, below] of [[1, 1], [256, 2], [1000, 1], [3000, 7], [5000, 2 ** 31], [512, 2 ** 32]] as const) {
-    const values = Float64Array.from({ length }, () => random(below) + (below > 2 ** 31 ? 2 ** 40 * random(3) : 0));
+    const values = Float64Array.from({ length }, () => pick(below) + (below > 2 ** 31 ? 2 ** 40 * pick(3) : 0));
     const places = Uint32Array.from({ length }, (_, at) => length - 1 - at);
     const matrix = new WaveletMatrix(levelsOf(values, places));
     const sequence = values.slice().reverse();
     for (let round = 0; round < 50; round++) {
-      const [middle, first, last] = [random(length + 1), random(length + 1), random(length + 1)];
+      const [middle, first, last] = [pick(length + 1), pick(length + 1), pick(length + 1)];
       const from = [Math.min(first, middle), middle];
       const to = [middle, Math.max(last, middle)];
       const sorted = [...sequence.subarray(from[0], to[0]), ...sequence.subarray(from[1], to[1])].sort((a, b) => a - b);

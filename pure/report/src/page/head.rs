@@ -56,6 +56,9 @@ pub(super) struct Head<'a> {
     origin: String,
     strategies: &'a [String],
     count: usize,
+    /// Of an overview: how many events the trace has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stands_for: Option<usize>,
     /// Earliest and latest moment of the trace; the viewer's axis begins at `start_ns`.
     start_ns: u64,
     end_ns: u64,
@@ -69,6 +72,13 @@ pub(super) struct Head<'a> {
     parts: Vec<&'static str>,
     rows: Vec<RowEntry>,
     columns: Vec<ColumnEntry>,
+}
+
+impl Head<'_> {
+    /// The head of an overview of a trace of so many events: what only single calls refer to is left out.
+    pub(super) fn standing_for(self, events: usize) -> Self {
+        Head { stands_for: Some(events), files: Vec::new(), parts: Vec::new(), ..self }
+    }
 }
 
 #[derive(Serialize)]
@@ -156,7 +166,8 @@ pub(super) fn head<'a>(
         stretches,
         origin: format!("{:?}", trace.header.origin).to_lowercase(),
         strategies: &trace.header.strategies,
-        count: trace.events.len(),
+        count: order.rows.iter().map(|row| row.count).sum(),
+        stands_for: None,
         start_ns,
         end_ns,
         lost_calls: trace.header.losses.lost_calls.values().copied().fold(0, u64::saturating_add),

@@ -13,8 +13,7 @@ const SCRIPT: &str = include_str!("../../../../tools/viewer/dist/viewer.js");
 const STYLE: &str = include_str!("../../../../tools/viewer/dist/viewer.css");
 
 /// Says to the browser what the page promises: nothing is fetched from anywhere.
-const POLICY: &str =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; worker-src blob:";
 
 /// The page as the bytes of one HTML file.
 pub fn render(page: &Page<'_>) -> Vec<u8> {
@@ -37,12 +36,17 @@ pub fn render(page: &Page<'_>) -> Vec<u8> {
                 }
                 "\n"
                 script type="application/json" id="jumps" { (json(&entries(&jumps, &timelines))) }
+                // The script stands before the calls, so that it draws while the browser still reads these.
+                @for overview in overviews(&timelines) {
+                    "\n"
+                    script type="application/x-iolab-overview" { (Base64(overview)) }
+                }
+                "\n"
+                script { (PreEscaped(SCRIPT)) }
                 @for timeline in &timelines {
                     "\n"
                     script type="application/x-iolab-timeline" { (Base64(&timeline.bytes)) }
                 }
-                "\n"
-                script { (PreEscaped(SCRIPT)) }
             }
         }
         "\n"
@@ -71,6 +75,17 @@ fn entries<'a>(jumps: &[&'a Jump], timelines: &[Encoded]) -> Vec<JumpEntry<'a>> 
         }
     };
     jumps.iter().map(entry).collect()
+}
+
+/// What is drawn first: of every timeline its overview, or itself when it is small; nothing when all are.
+fn overviews(timelines: &[Encoded]) -> Vec<&[u8]> {
+    if timelines.iter().all(|timeline| timeline.overview.is_none()) {
+        return Vec::new();
+    }
+    timelines
+        .iter()
+        .map(|timeline| timeline.overview.as_deref().unwrap_or(&timeline.bytes))
+        .collect()
 }
 
 /// Bytes, written as base64 where they stand.

@@ -7,6 +7,7 @@ use super::causes;
 use super::column::{Column, clamp};
 use super::head::{Head, Packed, Shape, head, span};
 use super::order::{Order, order, parent_of};
+use super::overview;
 use super::spent;
 use iolab_trace::{Event, Function, Trace};
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub(super) struct Encoded {
     pub(super) bytes: Vec<u8>,
     /// Drawing position of each row number of the trace.
     pub(super) positions: Vec<u32>,
+    /// What is drawn until the calls are unpacked; of large traces only.
+    pub(super) overview: Option<Vec<u8>>,
 }
 
 /// The exchange form of a trace.
@@ -55,10 +58,11 @@ pub(super) fn encode_with_positions(
         })
         .collect();
     let head = head((label, stretches), trace, &order, &functions, &packed);
-    Encoded { bytes: assemble(&head, &packed), positions }
+    let overview = overview::encode((label, stretches), trace, &order, &functions);
+    Encoded { bytes: assemble(&head, &packed), positions, overview }
 }
 
-fn assemble(head: &Head<'_>, columns: &[Packed]) -> Vec<u8> {
+pub(super) fn assemble(head: &Head<'_>, columns: &[Packed]) -> Vec<u8> {
     let head = serde_json::to_vec(head).expect("a head has only strings and numbers");
     let mut bytes = Vec::with_capacity(
         12 + head.len() + columns.iter().map(|column| column.bytes.len()).sum::<usize>(),

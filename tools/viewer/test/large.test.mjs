@@ -1,0 +1,131 @@
+// A large trace in a real browser: a picture before its calls are there, calls unpacked by workers or without
+// them, ranges looked up instead of read.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { drag, launch, openFile, picture, pixels, stage } from "./chromium.mjs";
+import { page as pageOf, timeline } from "./made-up.mjs";
+
+const CALLS = 240_000;
+const WRITE_LIGHT = 0xff2b89e8;
+const FUNCTIONS = [{ name: "write", layer: "posix", kind: "write" }, { name: "fsync", layer: "posix", kind: "sync" }];
+const PROCESSES = [{ name: "rank 0", rank: 0, kind: "rank" }, { name: "rank 1", rank: 1, kind: "rank" }];
+
+/** Two ranks that write 100 bytes in 5 ns every 10, each tenth time an fsync of 9 ns. */
+function calls() {
+  const rows = PROCESSES.map((_, process) => {
+    const calls = Array.from({ length: CALLS / 2 }, (_, at) =>
+      at % 10 ? { start: at * 10, end: at * 10 + 5, fn: 0, file: process, length: 100, result: 100 } : { start: at * 10, end: at * 10 + 9, fn: 1, file: process },
+    );
+    return { process, calls };
+  });
+  return timeline({ label: "large", functions: FUNCTIONS, files: ["/a", "/b"], processes: PROCESSES, rows });
+}
+
+/** What stands for them: half of the time in writes. */
+function overview() {
+  const cell = (CALLS * 5) / 1000;
+  const rows = PROCESSES.map((_, process) => ({ process, calls: Array.from({ length: 1000 }, (_, at) => ({ start: at * cell, end: at * cell + cell / 2, fn: 0 })) }));
+  return timeline({ label: "large", standsFor: CALLS, functions: FUNCTIONS, processes: PROCESSES, rows });
+}
+
+let browser, directory, file, unfinished;
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), "iolab-large-"));
+  file = join(directory, "large.html");
+  unfinished = join(directory, "unfinished.html");
+  const forms = [[calls()], "large", [overview()]];
+  writeFileSync(file, pageOf(...forms));
+  // Its calls do not unpack.
+  writeFileSync(unfinished, pageOf([Buffer.from("IOTL and then nothing")], "unfinished", [overview()]));
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  if (directory) rmSync(directory, { recursive: true });
+});
+
+const until = (page, name) => page.waitForFunction((name) => performance.getEntriesByName(name).length > 0, name, { timeout: 60_000 });
+
+/** The table of functions of nearly everything, quantiles and all. */
+async function table(page) {
+  const box = await stage(page);
+  await drag(page, { x: box.x + 1, y: box.y + 10 }, { x: box.x + box.width - 2, y: box.y + 10 });
+  await page.getByRole("button", { name: "by function" }).click();
+  await page.waitForFunction(() => document.querySelector(".details table") && !document.querySelector(".details table").textContent.includes("…"));
+  return page.locator(".details table").innerText();
+}
+
+describe("a large trace", () => {
+  test("is drawn before its calls are there, and cannot be touched until they are", async () => {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 1000 } });
+    // The page's calls are held back: what is there stands still.
+    await page.addInitScript(() => {
+      Object.defineProperty(document, "readyState", { get: () => "loading" });
+      const listen = document.addEventListener.bind(document);
+      document.addEventListener = (name, ...rest) => (name === "DOMContentLoaded" ? (window.goOn = rest[0]) : listen(name, ...rest));
+    });
+    await page.goto(`file://${file}`);
+    await until(page, "timeline-previewed");
+    assert.ok((await pixels(page, WRITE_LIGHT)) > 5000, "writes are drawn");
+    assert.equal(await page.locator("#timeline").getAttribute("aria-busy"), "true");
+    assert.ok(await page.evaluate(() => document.getElementById("timeline").inert));
+    assert.match(await page.locator("canvas.stage").getAttribute("aria-label"), /large: 240,000 calls/);
+    assert.equal(await page.evaluate(() => performance.getEntriesByName("timeline-drawn").length), 0);
+    const first = await picture(page);
+    await page.evaluate(() => window.goOn());
+    await until(page, "timeline-summed");
+    assert.equal(await page.locator("#timeline").getAttribute("aria-busy"), null);
+    assert.ok(!(await page.evaluate(() => document.getElementById("timeline").inert)));
+    assert.notEqual(await picture(page), first, "the calls themselves are drawn");
+    await page.close();
+  });
+
+  test("says what is wrong when only its overview can be read", async () => {
+    const page = await browser.newPage();
+    await page.goto(`file://${unfinished}`);
+    const alert = page.locator("#timeline [role=alert]");
+    await alert.waitFor();
+    assert.match(await alert.textContent(), /^The timeline cannot be shown: /);
+    assert.ok(!(await page.evaluate(() => document.getElementById("timeline").inert)));
+    await page.close();
+  });
+
+  test("is the same with workers, without any, and where they are refused", async () => {
+    const refuse = () => {
+      window.Worker = class {
+        postMessage() {
+          setTimeout(() => this.onerror(new Event("error", { cancelable: true })));
+        }
+        terminate() {}
+      };
+    };
+    const count = () => {
+      const Real = window.Worker;
+      window.workers = 0;
+      window.Worker = class extends Real {
+        constructor(...address) {
+          super(...address);
+          window.workers++;
+        }
+      };
+    };
+    const found = [];
+    for (const before of [count, () => delete window.Worker, refuse]) {
+      const { page, complaints } = await openFile(browser, file, { before });
+      await until(page, "timeline-summed");
+      if (before === count) assert.ok((await page.evaluate(() => window.workers)) > 0, "no worker was started");
+      found.push({ table: await table(page), picture: await picture(page) });
+      assert.deepEqual(complaints, []);
+      await page.close();
+    }
+    assert.match(found[0].table, /5 ns\t5 ns\t5 ns/);
+    assert.match(found[0].table, /9 ns\t9 ns\t9 ns/);
+    for (const other of found.slice(1)) assert.deepEqual(other, found[0]);
+  });
+});
