@@ -1,6 +1,6 @@
 //! Archives of OTF2 as lines: what each row comes to, and that no rows are too bad.
 
-use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, export};
+use iolab_trace::{CallView, Event, FileEntry, Function, Header, Partner, ProcessEntry, export};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
 
@@ -73,6 +73,63 @@ fn names_stay_on_their_lines_and_what_servers_did_is_counted() {
         let suffix = format!(" {name}");
         assert!(lines.iter().any(|line| line.ends_with(&suffix)), "{name}");
     }
+}
+
+#[test]
+fn a_partner_is_named_by_its_place_in_the_communicator() {
+    let process = |rank| ProcessEntry { rank, ..ProcessEntry::default() };
+    let told = |processes: Vec<ProcessEntry>| {
+        let header = Header { processes, communicators: vec![vec![2, 0]], ..Header::default() };
+        let partner = |rank| Some(Partner { rank: Some(rank), tag: Some(5) });
+        let message = |to, from, communicator| CallView::Message {
+            to,
+            bytes: 64,
+            from,
+            communicator,
+            request: None,
+        };
+        let rows = [
+            (Function::MPI_SEND, message(partner(2), None, 0)),
+            // In no communicator that was declared: among all.
+            (Function::MPI_RECV, message(None, partner(2), -1)),
+            // From whoever came, and to who is not in the communicator.
+            (Function::MPI_RECV, message(None, Some(Partner { rank: None, tag: None }), 0)),
+            (Function::MPI_SEND, message(partner(1), None, 0)),
+        ];
+        let rows = (0_u64..).zip(rows).map(|(at, (function, view))| {
+            let event = Event { rank: 0, process: 0, ..row(function, 10 * at, 10 * at + 5) };
+            view.on(function, event)
+        });
+        let mut text = Vec::new();
+        export::otf2(&header, rows, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let is_told = |line: &&str| {
+            ["send ", "receive ", "ranks ", "communicator "]
+                .iter()
+                .any(|word| line.starts_with(word))
+        };
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        // Names are other lines.
+        let plain = |line: &str| match words(line).as_slice() {
+            [word, id, _, rest @ ..] if word == "ranks" || word == "communicator" => {
+                format!("{word} {id} {}", rest.join(" "))
+            }
+            _ => line.to_owned(),
+        };
+        text.lines().filter(is_told).map(plain).collect::<Vec<_>>()
+    };
+    let wanted = [
+        "send 0 0 0 0 5 64 -1",
+        "receive 0 15 2 1 5 0 -1",
+        "ranks 0 0 -1 -1",
+        "ranks 1 2 0",
+        "communicator 0 1",
+        "ranks 2 0 1 2",
+        "communicator 1 2",
+    ];
+    assert_eq!(told(vec![process(0), process(1), process(2)]), wanted);
+    // Two programs with ranks of the same numbers: nobody knows whom a message is for.
+    assert_eq!(told(vec![process(0), process(0)]), Vec::<String>::new());
 }
 
 /// Whatever rows there are: on each location time does not run back, and what is entered is left.

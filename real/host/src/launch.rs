@@ -449,10 +449,7 @@ pub fn run(command: &mut Command, watcher: &mut dyn Watcher) -> Result<Ending, L
         };
     }
     if watcher.is_needed() {
-        // SAFETY: takes nothing.
-        let launcher = unsafe { libc::getpid() };
-        // SAFETY: only makes system calls between fork and exec.
-        unsafe { command.pre_exec(move || end_with(launcher)) };
+        end_with_us(command);
     }
     let mut child = command.spawn().map_err(|error| start_error(&name, error))?;
     let forwarding = Forwarding::to(child.id());
@@ -460,6 +457,14 @@ pub fn run(command: &mut Command, watcher: &mut dyn Watcher) -> Result<Ending, L
     let status = wait(&mut child, watcher);
     drop(forwarding);
     status.map(Ending::of).map_err(LaunchError::Wait)
+}
+
+/// A command that is killed when the thread that starts it ends, killed itself or not: for one that is waited for there.
+pub fn end_with_us(command: &mut Command) {
+    // SAFETY: takes nothing.
+    let launcher = unsafe { libc::getpid() };
+    // SAFETY: only makes system calls between fork and exec.
+    unsafe { command.pre_exec(move || end_with(launcher)) };
 }
 
 /// In the command's process to be: it is killed when the launcher is, as if they were one.

@@ -110,6 +110,7 @@ pub(crate) fn load(path: &Path) -> Result<Trace, Refusal> {
 
 /// The trace in what a command prints, which must not be silent for so long.
 fn through(command: &mut Command, silence: Duration) -> Result<Trace, (String, String)> {
+    iolab_host::launch::end_with_us(command);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.map_err(|error| (cannot_start(&error), NO_READER.to_owned()))?;
     let mut reader = Printer(child);
@@ -154,7 +155,7 @@ fn stopped(ended: Option<ExitStatus>, silence: Duration) -> Option<String> {
     }
 }
 
-/// A process that does not outlive who asked it.
+/// A process that does not outlive who asked it, and where that is killed, is so too (`end_with_us`).
 struct Printer(Child);
 
 impl Drop for Printer {

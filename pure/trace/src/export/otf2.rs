@@ -21,6 +21,14 @@
 //! cancel LOCATION TIME HANDLE ID
 //! seek LOCATION TIME HANDLE OFFSET WHENCE RESULT
 //! delete LOCATION TIME PARADIGM FILE
+//! send LOCATION TIME PLACE COMMUNICATOR TAG BYTES REQUEST
+//! sent LOCATION TIME REQUEST
+//! expect LOCATION TIME REQUEST         a receive that is waited for
+//! receive LOCATION TIME PLACE COMMUNICATOR TAG BYTES REQUEST
+//! gather LOCATION TIME                 a collective call begins, and ends:
+//! gathered LOCATION TIME OPERATION COMMUNICATOR ROOT SENT RECEIVED
+//! ranks ID NAME LOCATION…              group 0 has the location of each rank, the others ranks
+//! communicator ID NAME GROUP
 //! clock LENGTH UNIX_NS
 //! end                                  without it the archive is not whole
 //! ```
@@ -29,10 +37,12 @@
 
 mod flags;
 mod lanes;
+mod messages;
 
 use crate::{Class, Event, Header, Layer, function};
 use flags::open_flags;
 use lanes::Thread;
+use messages::Messages;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -76,6 +86,7 @@ pub fn otf2(
         locations: 0,
         operations: 0,
         handles: BTreeMap::new(),
+        messages: Messages::new(header),
         length: 0,
     };
     archive.define()?;
@@ -94,6 +105,7 @@ pub fn otf2(
         archive.call(thread.get_or_insert_with(|| Thread::new(of)), row, event)?;
     }
     thread.map_or(Ok(()), |last| archive.close(last))?;
+    archive.define_ranks()?;
     writeln!(archive.sink, "clock {} {}", archive.length, header.clock.zero_unix_ns)?;
     writeln!(archive.sink, "end")?;
     archive.sink.flush()?;
@@ -110,6 +122,7 @@ struct Archive<'a, W> {
     locations: u64,
     operations: u64,
     handles: BTreeMap<HandleKey, u64>,
+    messages: Messages,
     length: u64,
 }
 
@@ -165,6 +178,31 @@ impl<W: Write> Archive<'_, W> {
         Ok(())
     }
 
+    /// Who the partners of messages are: known when all locations are.
+    fn define_ranks(&mut self) -> io::Result<()> {
+        for (group, (text, members)) in self.messages.definitions().into_iter().enumerate() {
+            let name = self.string(&text)?;
+            write!(self.sink, "ranks {group} {name}")?;
+            for member in members {
+                write!(self.sink, " {member}")?;
+            }
+            writeln!(self.sink)?;
+            if let Some(communicator) = group.checked_sub(1) {
+                writeln!(self.sink, "communicator {communicator} {name} {group}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line of an event on a location.
+    fn told(&mut self, word: &str, location: u64, time: u64, numbers: &[i64]) -> io::Result<()> {
+        write!(self.sink, "{word} {location} {time}")?;
+        for number in numbers {
+            write!(self.sink, " {number}")?;
+        }
+        writeln!(self.sink)
+    }
+
     /// Ends what is under way on a thread, and its locations.
     fn close(&mut self, mut thread: Thread) -> io::Result<()> {
         for at in 0..thread.lanes.len() {
@@ -188,6 +226,7 @@ impl<W: Write> Archive<'_, W> {
                 let beside = if lane == 0 { "" } else { ", at the same time" };
                 let name = self.string(&format!("thread {}{beside}", event.thread))?;
                 writeln!(self.sink, "location {location} {name} {}", event.process)?;
+                self.messages.located(event.rank, location);
                 thread.add(location)
             }
         };
@@ -204,6 +243,9 @@ impl<W: Write> Archive<'_, W> {
     fn enter(&mut self, location: u64, event: &Event) -> io::Result<Option<u64>> {
         let (time, function) = (event.start.0, event.function);
         writeln!(self.sink, "enter {location} {time} {}", function.0)?;
+        for (word, numbers) in self.messages.begun(event) {
+            self.told(word, location, time, &numbers)?;
+        }
         let mode = match function.class() {
             Class::Read => MODES[0],
             Class::Write => MODES[1],
@@ -226,6 +268,9 @@ impl<W: Write> Archive<'_, W> {
     fn leave(&mut self, location: u64, ended: &lanes::Open) -> io::Result<()> {
         let lanes::Open { event, operation, .. } = ended;
         let (time, function, result) = (event.end.0, event.function, event.result);
+        if let Some((word, numbers)) = self.messages.ended(event) {
+            self.told(word, location, time, &numbers)?;
+        }
         let handle = match function.class() {
             _ if operation.is_some() => self.handle(event)?,
             Class::Open | Class::Close | Class::Seek if result >= 0 => self.handle(event)?,

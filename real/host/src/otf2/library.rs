@@ -23,6 +23,9 @@ const NO_COMPRESSION: u8 = 1;
 const FLUSH: u8 = 1;
 const GROUP_PROCESS: u8 = 1;
 const LOCATION_CPU_THREAD: u8 = 1;
+/// Of groups of ranks: of all with their locations, of a communicator.
+const RANK_GROUPS: [u8; 2] = [4, 5];
+const PARADIGM_MPI: u8 = 4;
 const TYPE_UINT64: u8 = 4;
 const UNDEFINED: u32 = u32::MAX;
 const TICKS_PER_SECOND: u64 = 1_000_000_000;
@@ -101,6 +104,14 @@ library! {
     cancel: "OTF2_EvtWriter_IoOperationCancelled" (Handle, Handle, u64, u32, u64) -> Status;
     seek: "OTF2_EvtWriter_IoSeek" (Handle, Handle, u64, u32, i64, u8, u64) -> Status;
     delete: "OTF2_EvtWriter_IoDeleteFile" (Handle, Handle, u64, u8, u32) -> Status;
+    send: "OTF2_EvtWriter_MpiSend" (Handle, Handle, u64, u32, u32, u32, u64) -> Status;
+    begin_send: "OTF2_EvtWriter_MpiIsend" (Handle, Handle, u64, u32, u32, u32, u64, u64) -> Status;
+    end_send: "OTF2_EvtWriter_MpiIsendComplete" (Handle, Handle, u64, u64) -> Status;
+    begin_receive: "OTF2_EvtWriter_MpiIrecvRequest" (Handle, Handle, u64, u64) -> Status;
+    receive: "OTF2_EvtWriter_MpiRecv" (Handle, Handle, u64, u32, u32, u32, u64) -> Status;
+    end_receive: "OTF2_EvtWriter_MpiIrecv" (Handle, Handle, u64, u32, u32, u32, u64, u64) -> Status;
+    gather: "OTF2_EvtWriter_MpiCollectiveBegin" (Handle, Handle, u64) -> Status;
+    gathered: "OTF2_EvtWriter_MpiCollectiveEnd" (Handle, Handle, u64, u8, u32, u32, u64, u64) -> Status;
     define_clock: "OTF2_GlobalDefWriter_WriteClockProperties" (Handle, u64, u64, u64, u64) -> Status;
     define_string: "OTF2_GlobalDefWriter_WriteString" (Handle, u32, *const c_char) -> Status;
     define_attribute: "OTF2_GlobalDefWriter_WriteAttribute" (Handle, u32, u32, u32, u8) -> Status;
@@ -112,6 +123,8 @@ library! {
     define_paradigm: "OTF2_GlobalDefWriter_WriteIoParadigm"
         (Handle, u8, u32, u32, u8, u32, u8, *const u8, *const u8, *const u64) -> Status;
     define_file: "OTF2_GlobalDefWriter_WriteIoRegularFile" (Handle, u32, u32, u32) -> Status;
+    define_ranks: "OTF2_GlobalDefWriter_WriteGroup" (Handle, u32, u32, u8, u8, u32, u32, *const u64) -> Status;
+    define_communicator: "OTF2_GlobalDefWriter_WriteComm" (Handle, u32, u32, u32, u32, u32) -> Status;
     define_handle: "OTF2_GlobalDefWriter_WriteIoHandle" (Handle, u32, u32, u32, u8, u32, u32, u32) -> Status;
 }
 
@@ -247,6 +260,32 @@ impl Archive<'_> {
                 Event::Delete { paradigm, file } => {
                     (library.delete)(writer, none, time, paradigm, file)
                 }
+                Event::Send { to, communicator, tag, bytes, request: None } => {
+                    (library.send)(writer, none, time, to, communicator, tag, bytes)
+                }
+                Event::Send { to, communicator, tag, bytes, request: Some(id) } => {
+                    (library.begin_send)(writer, none, time, to, communicator, tag, bytes, id)
+                }
+                Event::Sent { request } => (library.end_send)(writer, none, time, request),
+                Event::Expect { request } => (library.begin_receive)(writer, none, time, request),
+                Event::Receive { from, communicator, tag, bytes, request: None } => {
+                    (library.receive)(writer, none, time, from, communicator, tag, bytes)
+                }
+                Event::Receive { from, communicator, tag, bytes, request: Some(id) } => {
+                    (library.end_receive)(writer, none, time, from, communicator, tag, bytes, id)
+                }
+                Event::Gather => (library.gather)(writer, none, time),
+                Event::Gathered { operation, communicator, root, sent, received } => (library
+                    .gathered)(
+                    writer,
+                    none,
+                    time,
+                    operation,
+                    communicator,
+                    root,
+                    sent,
+                    received,
+                ),
             }
         };
         library.check(status)
@@ -331,6 +370,19 @@ unsafe fn define(library: &Library, global: Handle, definition: &Line) -> Status
             }
             Line::Counted { id, name, group, events } => {
                 (library.define_location)(global, id, name, LOCATION_CPU_THREAD, events, group)
+            }
+            Line::Ranks { id, name, ref members } => (library.define_ranks)(
+                global,
+                id,
+                name,
+                RANK_GROUPS[usize::from(id > 0)],
+                PARADIGM_MPI,
+                0,
+                members.len() as u32,
+                members.as_ptr(),
+            ),
+            Line::Communicator { id, name, group } => {
+                (library.define_communicator)(global, id, name, group, UNDEFINED, 0)
             }
             Line::Clock { length, unix_ns } => {
                 (library.define_clock)(global, TICKS_PER_SECOND, 0, length, unix_ns)

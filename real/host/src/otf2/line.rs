@@ -57,6 +57,16 @@ pub(super) enum Line {
         group: u32,
         events: u64,
     },
+    Ranks {
+        id: u32,
+        name: u32,
+        members: Vec<u64>,
+    },
+    Communicator {
+        id: u32,
+        name: u32,
+        group: u32,
+    },
     Clock {
         length: u64,
         unix_ns: u64,
@@ -80,6 +90,12 @@ pub(super) enum Event {
     Cancel { handle: u32, id: u64 },
     Seek { handle: u32, offset: i64, whence: u8, result: u64 },
     Delete { paradigm: u8, file: u32 },
+    Send { to: u32, communicator: u32, tag: u32, bytes: u64, request: Option<u64> },
+    Sent { request: u64 },
+    Expect { request: u64 },
+    Receive { from: u32, communicator: u32, tag: u32, bytes: u64, request: Option<u64> },
+    Gather,
+    Gathered { operation: u8, communicator: u32, root: u32, sent: u64, received: u64 },
 }
 
 /// Numbers behind the word of a line, taken one after the other.
@@ -144,6 +160,19 @@ impl Line {
             "handle" => Line::Handle { id: n.next()?, file: n.next()?, paradigm: n.next()? },
             "location" => Line::Location { id: n.next()?, name: n.next()?, group: n.next()? },
             "close" => Line::Close { id: n.next()? },
+            "ranks" => {
+                let (id, name) = (n.next()?, n.next()?);
+                let mut members = Vec::new();
+                while let Some(member) = n.0.next() {
+                    // −1 is `OTF2_UNDEFINED_LOCATION`, all bits set.
+                    let member: i64 = member.parse().ok().filter(|member| *member >= -1)?;
+                    members.push(member as u64);
+                }
+                Line::Ranks { id, name, members }
+            }
+            "communicator" => {
+                Line::Communicator { id: n.next()?, name: n.next()?, group: n.next()? }
+            }
             "clock" => Line::Clock { length: n.next()?, unix_ns: n.next()? },
             _ => {
                 let (location, time) = (n.next()?, n.next()?);
@@ -183,6 +212,30 @@ impl Event {
                 result: n.next()?,
             },
             "delete" => Event::Delete { paradigm: n.next()?, file: n.next()? },
+            "send" => Event::Send {
+                to: n.next()?,
+                communicator: n.next()?,
+                tag: n.reference()?,
+                bytes: n.next()?,
+                request: n.known()?,
+            },
+            "sent" => Event::Sent { request: n.next()? },
+            "expect" => Event::Expect { request: n.next()? },
+            "receive" => Event::Receive {
+                from: n.next()?,
+                communicator: n.next()?,
+                tag: n.reference()?,
+                bytes: n.next()?,
+                request: n.known()?,
+            },
+            "gather" => Event::Gather,
+            "gathered" => Event::Gathered {
+                operation: n.next()?,
+                communicator: n.next()?,
+                root: n.reference()?,
+                sent: n.next()?,
+                received: n.next()?,
+            },
             _ => return None,
         })
     }
@@ -222,6 +275,12 @@ mod tests {
         assert_eq!(parse("begin 1 2 3 1 0 10 9 -1\n"), begin(None));
         assert_eq!(parse("begin 1 2 3 1 0 10 9 5\n"), begin(Some(5)));
         assert_eq!(parse("end\n"), Some(Line::End));
+        let ranks = Line::Ranks { id: 0, name: 3, members: vec![4, u64::MAX] };
+        assert_eq!(parse("ranks 0 3 4 -1\n"), Some(ranks));
+        let send =
+            Event::Send { to: 1, communicator: 0, tag: u32::MAX, bytes: 9, request: Some(3) };
+        let line = Line::Event { location: 7, time: 8, event: send };
+        assert_eq!(parse("send 7 8 1 0 -1 9 3\n"), Some(line));
         for bad in [
             "",
             "\n",
@@ -236,6 +295,8 @@ mod tests {
             "string x a\n",
             "string 1 a\0b\n",
             "what 1 2 3\n",
+            "ranks 0 3 4 -2\n",
+            "gather 1 2 3\n",
         ] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }

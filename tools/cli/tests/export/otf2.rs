@@ -1,13 +1,16 @@
 //! Archives of OTF2: what they hold is what the trace does. Libotf2 and otf2-print are needed (Debian, Ubuntu:
 //! otf2-tools).
 
-use iolab_trace::{Class, Event, Function, Header, Layer, ProcessEntry, Trace};
+use iolab_trace::{CallView, Class, Event, Function, Header, Layer, Partner, ProcessEntry, Trace};
 use iolab_trace::{FileEntry, open_flags};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::Path;
-use std::process::{Command, Output};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 fn iolab(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
@@ -133,6 +136,138 @@ fn an_archive_is_read_again_with_the_same_calls() {
     let mut hosts: Vec<_> = back.header.processes.iter().map(|it| it.host.as_str()).collect();
     hosts.sort_unstable();
     assert_eq!(hosts, ["node0", "node0", "node1"]);
+}
+
+/// Two ranks that tell each other something, in every way there is.
+fn conversation() -> Trace {
+    let process = |rank| ProcessEntry { rank, ..ProcessEntry::default() };
+    let header = Header {
+        processes: vec![process(0), process(1)],
+        // The second one turns them round.
+        communicators: vec![vec![0, 1], vec![1, 0]],
+        ..Header::default()
+    };
+    let mut events = Vec::new();
+    for rank in 0..2_u32 {
+        let other = Some(Partner { rank: Some(1 - rank), tag: Some(7) });
+        let message = |to, bytes, from, communicator, request| CallView::Message {
+            to,
+            bytes,
+            from,
+            communicator,
+            request,
+        };
+        let collective = |root, bytes| CallView::Collective { root, bytes, communicator: 1 };
+        let talk = [
+            (Function::MPI_SEND, message(other, 100, None, 0, None)),
+            (Function::MPI_RECV, message(None, 0, other, 0, None)),
+            (Function::MPI_IRECV, message(None, 0, other, 1, Some(3))),
+            (Function::MPI_ISEND, message(other, 4_000, None, 1, Some(4))),
+            (Function::MPI_WAIT, CallView::Wait { request: 3 }),
+            (Function::MPI_WAIT, CallView::Wait { request: 4 }),
+            (Function::MPI_SENDRECV, message(other, 8, other, 0, None)),
+            (Function::MPI_BARRIER, collective(None, None)),
+            (Function::MPI_BCAST, collective(Some(1), Some(512))),
+            (Function::MPI_REDUCE, collective(Some(0), Some(16))),
+            (Function::MPI_ALLREDUCE, collective(None, Some(24))),
+        ];
+        for (at, (function, view)) in (0_u64..).zip(talk) {
+            let (start, end) = (Nanos(100 * at), Nanos(100 * at + 50));
+            let row = Event { rank: rank as i32, process: rank, start, end, ..Event::of(function) };
+            events.push(view.on(function, row));
+        }
+    }
+    Trace { header, events, ..Trace::default() }
+}
+
+/// What each call says, by rank, in the order of time; communicators as who is in them, requests by their order.
+fn said_by_calls(trace: &Trace) -> Vec<(i32, u64, String)> {
+    let members = |at: i64| &trace.header.communicators[at as usize];
+    let mut requests = BTreeMap::new();
+    let mut named = |rank: i32, request: i64| {
+        let next = requests.len();
+        *requests.entry((rank, request)).or_insert(next)
+    };
+    let mut told: Vec<_> = (trace.events.iter())
+        .map(|event| {
+            let text = match CallView::of(event).unwrap() {
+                CallView::Message { to, bytes, from, communicator, request } => {
+                    let request = request.map(|request| named(event.rank, request));
+                    format!("{to:?} {bytes} {from:?} {:?} {request:?}", members(communicator))
+                }
+                CallView::Collective { root, bytes, communicator } => {
+                    format!("{root:?} {bytes:?} {:?}", members(communicator))
+                }
+                CallView::Wait { request } => format!("{}", named(event.rank, request)),
+                other => format!("{other:?}"),
+            };
+            (event.rank, event.start.0, format!("{} {text}", event.function.name()))
+        })
+        .collect();
+    told.sort();
+    told
+}
+
+#[test]
+fn messages_and_collective_calls_have_their_partners_in_the_archive() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let trace = conversation();
+    save(&trace, &home.join("run.iot"));
+    let output = iolab(home, &["export", "run.iot", "--to", "otf2", "-o", "archive"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let printed =
+        Command::new("otf2-print").arg(home.join("archive/traces.otf2")).output().unwrap();
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let count = |word: &str| printed.lines().filter(|line| line.starts_with(word)).count();
+    let counts = [
+        ("MPI_SEND ", 4),
+        ("MPI_RECV ", 4),
+        ("MPI_ISEND ", 2),
+        ("MPI_ISEND_COMPLETE", 2),
+        ("MPI_IRECV_REQUEST", 2),
+        ("MPI_IRECV ", 2),
+        ("MPI_COLLECTIVE_BEGIN", 8),
+        ("MPI_COLLECTIVE_END", 8),
+    ];
+    for (word, wanted) in counts {
+        assert_eq!(count(word), wanted, "{word}\n{printed}");
+    }
+    let output = iolab(home, &["import", "archive", "-o", "back.iot"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let back = iolab_iot::read(File::open(home.join("back.iot")).unwrap()).unwrap();
+    assert_eq!(said_by_calls(&back), said_by_calls(&trace));
+}
+
+/// A reader in whose place stands one that says who it is and waits.
+#[test]
+fn a_reader_of_an_archive_ends_with_who_asked_it_to_read() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    save(&trace(), &home.join("run.iot"));
+    assert!(iolab(home, &["export", "run.iot", "--to", "otf2", "-o", "archive"]).status.success());
+    let reader = home.join("otf2-print");
+    fs::write(&reader, "#!/bin/sh\necho $$ > pid.part\nmv pid.part pid\nexec sleep 600\n").unwrap();
+    fs::set_permissions(&reader, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", home.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iolab"));
+    command.args(["report", "archive"]).current_dir(home).env("PATH", path);
+    let mut asking = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    until("the reader is started", &|| home.join("pid").exists());
+    let pid = fs::read_to_string(home.join("pid")).unwrap();
+    let command_line = PathBuf::from(format!("/proc/{}/cmdline", pid.trim()));
+    let is_there = || fs::read(&command_line).is_ok_and(|words| words.starts_with(b"sleep"));
+    until("the reader waits", &is_there);
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+    until("the reader has ended", &|| !is_there());
 }
 
 #[test]
