@@ -87,7 +87,10 @@ export class Panel {
   #drawRange(withQuantiles: boolean): void {
     const { range, shownRuns: runs } = this.#model;
     if (!range) return;
+    const measure = { name: withQuantiles ? "range-quantiles" : "range-sums", start: performance.now() };
     const all = runs.map((run) => statistics(run, range, withQuantiles));
+    performance.clearMeasures(measure.name);
+    performance.measure(measure.name, { start: measure.start });
     const shown = all.findIndex(({ total }) => total.calls > 0);
     const found = all[Math.max(0, shown)];
     const span = range.end - range.start;
