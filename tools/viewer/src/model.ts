@@ -185,9 +185,12 @@ export class Model {
     this.queryChanged();
   }
 
-  /** After details have come in. */
+  /** After details have come in: accesses of devices have their class by them, other calls at most a mark. */
   async reshade(): Promise<void> {
-    await this.#shadeAll();
+    const hasDevices = this.runs.some(({ head }) => head.functions.some(({ layer }) => layer === "device"));
+    if (hasDevices || this.#terms.length) return this.#shadeAll();
+    this.shading++;
+    this.changed();
   }
 
   async #shadeAll(): Promise<void> {
