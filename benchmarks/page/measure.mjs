@@ -33,7 +33,9 @@ async function openingMs(browser, file) {
 
 /** Milliseconds that the sums and the quantiles of nearly all calls take. */
 async function rangeMs(page) {
-  const stage = await page.locator("canvas.stage").boundingBox();
+  const canvas = page.locator("canvas.stage");
+  await canvas.scrollIntoViewIfNeeded();
+  const stage = await canvas.boundingBox();
   await page.mouse.move(stage.x + stage.width * 0.02, stage.y + 10);
   await page.mouse.down();
   await page.mouse.move(stage.x + stage.width * 0.98, stage.y + 10, { steps: 3 });

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import puppeteer from "puppeteer-core";
 import { pixels } from "./chromium.mjs";
-import { cluster, compared, page as pageOf } from "./made-up.mjs";
+import { cluster, compared, large, page as pageOf } from "./made-up.mjs";
 
 const TIMEOUT_MS = 120_000;
 
@@ -108,5 +108,43 @@ test("lays a run over another one by T, and back", async () => {
       gone,
     );
   }
+  await other.close();
+});
+
+test("draws a large trace first, unpacks it by workers, and looks ranges up", async () => {
+  const other = await browser.newPage();
+  await other.setViewport({ width: 1440, height: 1000 });
+  await other.evaluateOnNewDocument(() => {
+    window.workers = 0;
+    window.answers = 0;
+    const Real = window.Worker;
+    window.Worker = class extends Real {
+      constructor(...address) {
+        super(...address);
+        window.workers++;
+        this.addEventListener("message", () => window.answers++);
+      }
+    };
+  });
+  const file = join(directory, "large.html");
+  const { calls, overview } = large(240_000);
+  writeFileSync(file, pageOf([calls], "large", [overview]));
+  await other.goto(`file://${file}`, { timeout: TIMEOUT_MS });
+  await other.waitForFunction(() => performance.getEntriesByName("timeline-summed").length > 0, { timeout: TIMEOUT_MS, polling: 100 });
+  const at = (name) => other.evaluate((name) => performance.getEntriesByName(name)[0].startTime, name);
+  assert.ok((await at("timeline-previewed")) < (await at("timeline-drawn")));
+  // Times, descriptions, and the order of durations.
+  assert.equal(await other.evaluate(() => window.answers), 3);
+  const box = await other.evaluate(() => {
+    const { x, y, width } = document.querySelector("canvas.stage").getBoundingClientRect();
+    return { x, y, width };
+  });
+  await other.mouse.move(box.x + 2, box.y + 10);
+  await other.mouse.down();
+  await other.mouse.move(box.x + box.width - 2, box.y + 10, { steps: 4 });
+  await other.mouse.up();
+  await other.waitForFunction(() => performance.getEntriesByName("range-quantiles").length > 0, { timeout: TIMEOUT_MS, polling: 100 });
+  const table = await other.evaluate(() => document.querySelector(".details table").innerText);
+  assert.match(table, /5 ns\s+5 ns\s+5 ns/);
   await other.close();
 });

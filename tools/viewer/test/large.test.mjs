@@ -7,41 +7,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { drag, launch, openFile, picture, pixels, stage } from "./chromium.mjs";
-import { page as pageOf, timeline } from "./made-up.mjs";
+import { large, page as pageOf } from "./made-up.mjs";
 
 const CALLS = 240_000;
 const WRITE_LIGHT = 0xff2b89e8;
-const FUNCTIONS = [{ name: "write", layer: "posix", kind: "write" }, { name: "fsync", layer: "posix", kind: "sync" }];
-const PROCESSES = [{ name: "rank 0", rank: 0, kind: "rank" }, { name: "rank 1", rank: 1, kind: "rank" }];
-
-/** Two ranks that write 100 bytes in 5 ns every 10, each tenth time an fsync of 9 ns. */
-function calls() {
-  const rows = PROCESSES.map((_, process) => {
-    const calls = Array.from({ length: CALLS / 2 }, (_, at) =>
-      at % 10 ? { start: at * 10, end: at * 10 + 5, fn: 0, file: process, length: 100, result: 100 } : { start: at * 10, end: at * 10 + 9, fn: 1, file: process },
-    );
-    return { process, calls };
-  });
-  return timeline({ label: "large", functions: FUNCTIONS, files: ["/a", "/b"], processes: PROCESSES, rows });
-}
-
-/** What stands for them: half of the time in writes. */
-function overview() {
-  const cell = (CALLS * 5) / 1000;
-  const rows = PROCESSES.map((_, process) => ({ process, calls: Array.from({ length: 1000 }, (_, at) => ({ start: at * cell, end: at * cell + cell / 2, fn: 0 })) }));
-  return timeline({ label: "large", standsFor: CALLS, functions: FUNCTIONS, processes: PROCESSES, rows });
-}
-
 let browser, directory, file, unfinished;
 
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), "iolab-large-"));
   file = join(directory, "large.html");
   unfinished = join(directory, "unfinished.html");
-  const forms = [[calls()], "large", [overview()]];
-  writeFileSync(file, pageOf(...forms));
+  const { calls, overview } = large(CALLS);
+  writeFileSync(file, pageOf([calls], "large", [overview]));
   // Its calls do not unpack.
-  writeFileSync(unfinished, pageOf([Buffer.from("IOTL and then nothing")], "unfinished", [overview()]));
+  writeFileSync(unfinished, pageOf([Buffer.from("IOTL and then nothing")], "unfinished", [overview]));
   browser = await launch();
 });
 

@@ -29,5 +29,6 @@ export function timeline(trace: {
 }): Uint8Array;
 export function page(timelines: Uint8Array[], title?: string, overviews?: Uint8Array[]): string;
 export function cluster(shape: { ranks: number; servers: number; perNode?: number; phases?: number; failing?: number[]; waiting?: number }): Uint8Array;
+export function large(count: number): { calls: Uint8Array; overview: Uint8Array };
 export function random(seed: number): (below: number) => number;
 export function compared(): Uint8Array[];

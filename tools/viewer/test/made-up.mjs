@@ -210,3 +210,22 @@ export function compared() {
   };
   return [run("A: before", 1000), run("B: after", 3000), run("B stretched", 1000, 1)];
 }
+
+/**
+ * A run of so many calls and an overview of it: two ranks write 100 bytes in 5 ns every 10, each tenth time it is an
+ * fsync of 9 ns; in the overview half of the time is spent in writes.
+ */
+export function large(count) {
+  const functions = [{ name: "write", layer: "posix", kind: "write" }, { name: "fsync", layer: "posix", kind: "sync" }];
+  const processes = [0, 1].map((rank) => ({ name: `rank ${rank}`, rank, kind: "rank" }));
+  const rows = (calls) => processes.map((_, process) => ({ process, calls: calls(process) }));
+  const call = (at, file) =>
+    at % 10 ? { start: at * 10, end: at * 10 + 5, fn: 0, file, length: 100, result: 100 } : { start: at * 10, end: at * 10 + 9, fn: 1, file };
+  const cell = (count * 5) / 1000;
+  const stretch = (at) => ({ start: at * cell, end: at * cell + cell / 2, fn: 0 });
+  const shared = { label: "large", functions, processes };
+  return {
+    calls: timeline({ ...shared, files: ["/a", "/b"], rows: rows((process) => Array.from({ length: count / 2 }, (_, at) => call(at, process))) }),
+    overview: timeline({ ...shared, standsFor: count, rows: rows(() => Array.from({ length: 1000 }, (_, at) => stretch(at))) }),
+  };
+}
