@@ -347,7 +347,8 @@ async function preview(root: HTMLElement): Promise<AbortController | undefined> 
 
 async function show(root: HTMLElement, script: string): Promise<void> {
   if (!("DecompressionStream" in window)) throw new Error("this browser is older than 2023 and cannot unpack it");
-  const previewed = await preview(root);
+  // Without a picture beforehand the calls themselves are still worth the wait.
+  const previewed = await preview(root).catch(() => undefined);
   await wholePage();
   const workers = previewed && new Workers(script);
   const data = await Promise.all(unpack("timeline", workers));

@@ -75,6 +75,16 @@ describe("a large trace", () => {
     await page.close();
   });
 
+  test("is shown without a picture beforehand when its overview is damaged", async () => {
+    const damaged = join(directory, "damaged.html");
+    writeFileSync(damaged, pageOf([large(1000).calls], "damaged", [Buffer.from("IOTL and then nothing")]));
+    const { page, complaints } = await openFile(browser, damaged);
+    assert.ok((await pixels(page, WRITE_LIGHT)) > 1000);
+    assert.equal(await page.evaluate(() => performance.getEntriesByName("timeline-previewed").length), 0);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
   test("is the same with workers, without any, and where they are refused", async () => {
     const refuse = () => {
       window.Worker = class {
