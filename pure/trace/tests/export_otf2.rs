@@ -26,7 +26,9 @@ fn lines(rows: &[Event]) -> (Vec<String>, u64) {
 fn events(rows: &[Event]) -> Vec<String> {
     let (lines, _) = lines(rows);
     let first = lines.iter().position(|line| line.starts_with("location")).unwrap();
-    lines[first..].iter().filter(|line| !line.starts_with("string")).cloned().collect()
+    let is_of_all =
+        |line: &str| ["string", "ranks", "communicator"].iter().any(|word| line.starts_with(word));
+    lines[first..].iter().filter(|line| !is_of_all(line)).cloned().collect()
 }
 
 #[test]
@@ -140,9 +142,17 @@ fn no_rows_are_too_bad() {
         let mut rows = Vec::new();
         for at in 0..40 {
             let start = random.below(60);
-            let function =
-                [Function::READ, Function::FWRITE, Function::OPEN, Function::CLOSE, Function::STAT]
-                    [random.below(5) as usize];
+            let function = [
+                Function::READ,
+                Function::FWRITE,
+                Function::OPEN,
+                Function::CLOSE,
+                Function::STAT,
+                Function::MPI_SENDRECV,
+                Function::MPI_IRECV,
+                Function::MPI_WAIT,
+                Function::MPI_REDUCE,
+            ][random.below(9) as usize];
             rows.push(Event {
                 process: random.below(3) as u32,
                 thread: random.below(2) as u32,
@@ -150,6 +160,10 @@ fn no_rows_are_too_bad() {
                 parent: random.below(at + 2) as i64 - 1,
                 length: random.below(9) as i64 - 1,
                 result: random.below(9) as i64 - 4,
+                rank: random.below(3) as i32 - 1,
+                fd: random.below(4) as i32 - 1,
+                argument: [-1, 0, 1, 1 << 40][random.below(4) as usize],
+                offset: [-1, 0, 3, i64::MAX][random.below(4) as usize],
                 ..row(function, start, start + random.below(20))
             });
         }
@@ -165,7 +179,15 @@ fn no_rows_are_too_bad() {
             let word = words.next().unwrap();
             if matches!(
                 word,
-                "string" | "node" | "region" | "paradigm" | "file" | "group" | "handle"
+                "string"
+                    | "node"
+                    | "region"
+                    | "paradigm"
+                    | "file"
+                    | "group"
+                    | "handle"
+                    | "ranks"
+                    | "communicator"
             ) {
                 continue;
             }
