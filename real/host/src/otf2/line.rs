@@ -163,7 +163,7 @@ impl Line {
             "ranks" => {
                 let (id, name) = (n.next()?, n.next()?);
                 let mut members = Vec::new();
-                while let Some(member) = n.0.next() {
+                for member in n.0.by_ref() {
                     // −1 is `OTF2_UNDEFINED_LOCATION`, all bits set.
                     let member: i64 = member.parse().ok().filter(|member| *member >= -1)?;
                     members.push(member as u64);
