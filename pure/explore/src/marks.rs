@@ -53,6 +53,14 @@ marks! {
     CrashedAtWork = "crash during a transfer",
     /// A record of the journal was torn by a crash.
     RecordTorn = "record torn",
+    /// A journal took the place of another.
+    JournalBegunAnew = "journal begun anew",
+    /// The manager crashed while one was written.
+    CheckpointLost = "checkpoint lost",
+    /// One could not be written.
+    CheckpointRefused = "checkpoint refused",
+    /// The manager started with one.
+    CheckpointRead = "checkpoint read",
     /// The manager started with records in its journal.
     Recovered = "names recovered",
     /// A read ended behind the end of the file.
