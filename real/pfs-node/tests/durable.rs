@@ -95,7 +95,12 @@ extern "C" fn fdatasync(descriptor: i32) -> i32 {
 }
 
 fn serve(directory: &Path, caches: u32) -> Node {
+    serve_with(directory, caches, None)
+}
+
+fn serve_with(directory: &Path, caches: u32, journal: Option<u64>) -> Node {
     let wish = Wish {
+        journal,
         servers: Some(3),
         caches: Some(caches),
         layout: Some("stripe:unit=4k".into()),
@@ -159,6 +164,43 @@ fn what_was_synced_or_closed_and_names_that_were_answered_outlive_a_power_cut() 
         assert!(read(&client, b"/unsynced", 200_000).is_empty());
         assert!(again.stop() && node.stop());
     }
+}
+
+#[test]
+fn names_that_were_answered_outlive_a_power_cut_while_their_journal_begins_anew() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("fs");
+    let node = serve_with(&directory, 0, Some(1 << 10));
+    let client = Client::of(&directory).unwrap();
+    let journal = |of: &Path| fs::read(of.join("metadata/journal-1")).unwrap();
+    let (mut lives, mut last) = (0, 0);
+    for count in 0..120 {
+        write(&client, format!("/{count}").as_bytes(), &content(count, 100));
+        if count > 0 {
+            let remove = Call::Remove {
+                path: format!("/{}", count - 1).into_bytes(),
+                kind: iolab_pfs::Kind::File,
+            };
+            client.call(remove, &mut NoMemory).unwrap();
+        }
+        if count % 8 != 7 {
+            continue;
+        }
+        let (_parent, left) = after_power_cut(&directory);
+        let first = journal(&left)[40..48].to_vec();
+        let first = u64::from_le_bytes(first.try_into().unwrap());
+        lives += u32::from(first > last);
+        last = first;
+        let again = serve(&left, 0);
+        let client = Client::of(&left).unwrap();
+        let name = format!("/{count}");
+        assert!(read(&client, name.as_bytes(), 200) == content(count, 100), "{count}");
+        assert!(files::look(&client, format!("/{}", count - 1).as_bytes()).unwrap().is_none());
+        drop(client);
+        assert!(again.stop());
+    }
+    assert!(lives > 2, "the journal has begun anew {lives} times");
+    assert!(node.stop());
 }
 
 /// Whether some page of a directory's subfiles has a sum, as whoever serves it has it.
