@@ -11,6 +11,7 @@ use iolab_pfs_node::{Client, NoMemory};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -92,6 +93,25 @@ extern "C" fn fsync(descriptor: i32) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn fdatasync(descriptor: i32) -> i32 {
     synced(descriptor)
+}
+
+/// Files that took the place of others before all that is in them was synced.
+static UNSYNCED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Instead of the system's: what takes the place of something else is looked at.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn rename(from: *const libc::c_char, to: *const libc::c_char) -> i32 {
+    // SAFETY: both are names that end with a zero byte, as the function's callers promise.
+    let name = unsafe { std::ffi::CStr::from_ptr(from) };
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    if let (Ok(found), Ok(bytes)) = (fs::metadata(path), fs::read(path))
+        && DEVICE.lock().unwrap().files.get(&identity(&found)) != Some(&bytes)
+    {
+        UNSYNCED.lock().unwrap().push(path.to_owned());
+    }
+    // SAFETY: as above.
+    unsafe { libc::renameat(libc::AT_FDCWD, from, libc::AT_FDCWD, to) }
 }
 
 fn serve(directory: &Path, caches: u32) -> Node {
@@ -200,6 +220,7 @@ fn names_that_were_answered_outlive_a_power_cut_while_their_journal_begins_anew(
         assert!(again.stop());
     }
     assert!(lives > 2, "the journal has begun anew {lives} times");
+    assert_eq!(*UNSYNCED.lock().unwrap(), Vec::<PathBuf>::new());
     assert!(node.stop());
 }
 
