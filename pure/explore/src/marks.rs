@@ -37,6 +37,8 @@ marks! {
     NamesUndecided = "names undecided",
     /// A server had forgotten what an atomic call held there.
     HoldLost = "hold lost",
+    /// What a collective came to went with its home: a rank that came again heard of a failure.
+    VerdictLost = "verdict lost with its home",
     /// A rank of a group died or was lost.
     RankFailed = "rank failed",
     /// A call read the same bytes of a server twice.
