@@ -11,6 +11,7 @@ mod bench;
 mod darshan;
 mod import;
 mod iot;
+mod journal;
 mod kept;
 mod pack;
 mod pattern;
@@ -53,6 +54,7 @@ const TARGETS: &[Target] = &[
     pack::PACK,
     pfs::FRAMES,
     pfs::STREAM,
+    journal::JOURNAL,
     policy::STRATEGY,
     policy::PLAN,
     policy::CHOICE,

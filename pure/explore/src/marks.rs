@@ -37,6 +37,8 @@ marks! {
     NamesUndecided = "names undecided",
     /// A server had forgotten what an atomic call held there.
     HoldLost = "hold lost",
+    /// What a collective came to went with its home: a rank that came again heard of a failure.
+    VerdictLost = "verdict lost with its home",
     /// A rank of a group died or was lost.
     RankFailed = "rank failed",
     /// A call read the same bytes of a server twice.
@@ -53,6 +55,14 @@ marks! {
     CrashedAtWork = "crash during a transfer",
     /// A record of the journal was torn by a crash.
     RecordTorn = "record torn",
+    /// A journal took the place of another.
+    JournalBegunAnew = "journal begun anew",
+    /// The manager crashed while one was written.
+    CheckpointLost = "checkpoint lost",
+    /// One could not be written.
+    CheckpointRefused = "checkpoint refused",
+    /// The manager started with one.
+    CheckpointRead = "checkpoint read",
     /// The manager started with records in its journal.
     Recovered = "names recovered",
     /// A read ended behind the end of the file.

@@ -71,6 +71,8 @@ pub(crate) struct Plan {
     /// Whether what servers may use at most is told as a quota.
     pub(crate) is_quota: bool,
     pub(crate) durability: Durability,
+    /// Bytes of records after which the journal begins anew.
+    pub(crate) journal_bytes: u64,
     /// The sums that servers keep, if they do.
     pub(crate) summing: Option<Summing>,
     /// How many times as long as other works of devices syncs take.
@@ -179,6 +181,7 @@ impl Plan {
             block_bytes,
             grant_bytes,
             is_quota: Dice::new(seed, 9).one_in(2),
+            journal_bytes: Dice::new(seed, 11).magnitude(128, 4 << 10),
             durability,
             summing,
             slow_syncs,

@@ -85,6 +85,8 @@ enum Happening {
     Written { life: u32 },
     /// The manager crashes while it writes.
     Crashes { life: u32 },
+    /// A journal beside the other is on the disk.
+    Checkpointed { life: u32 },
     /// The power goes.
     PowerCut,
     /// A server crashes that has just told what a collective came to.
@@ -274,6 +276,7 @@ impl World {
             Happening::Moves { client, call } => self.moved(client, call),
             Happening::Works { server, life, operation } => self.work(server, life, operation),
             Happening::Written { life } => self.written(life),
+            Happening::Checkpointed { life } => self.checkpointed(life),
             Happening::Crashes { life } => {
                 if self.manager.life == life {
                     self.crash_metadata(self.now.0 + 100_000_000);
@@ -308,7 +311,9 @@ impl World {
             Happening::Works { server, .. } | Happening::Falls { server, .. } => {
                 Some(Node::Server(*server))
             }
-            Happening::Written { .. } | Happening::Crashes { .. } => Some(Node::Metadata),
+            Happening::Written { .. }
+            | Happening::Crashes { .. }
+            | Happening::Checkpointed { .. } => Some(Node::Metadata),
             Happening::PowerCut | Happening::Ends { .. } | Happening::Starts { .. } => None,
         }
     }

@@ -35,4 +35,7 @@ pub(crate) enum Change {
     Pointer { open: OpenNumber, pointer: Pointer },
     /// All servers have discarded a file.
     Discarded { inode: Inode },
+    /// Numbers that were given out, whatever became of those who had them; and the last record that is in what
+    /// the journal begins with.
+    Numbers { inode: Inode, open: OpenNumber, sequence: u64 },
 }

@@ -5,7 +5,7 @@
 //! everything is taken that is intact; what a missing record would have changed is not known then.
 //! Costs: one pass over the journal; memory for all names.
 
-use crate::journal::{self, Ending, Record, SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::journal::{Ending, Record, salvaged};
 use crate::metadata::Names;
 use crate::{Attributes, Inode};
 use iolab_vocab::Refusal;
@@ -29,8 +29,7 @@ pub struct Inventory {
 impl Inventory {
     /// Reads a journal with its header.
     pub fn of_journal(bytes: &[u8]) -> Result<Inventory, Refusal> {
-        let header = SegmentHeader::decode(bytes)?;
-        let (records, ending) = journal::salvage(&bytes[SEGMENT_HEADER_BYTES..], header.first);
+        let (header, records, ending) = salvaged(bytes)?;
         let mut names = Names::new();
         for record in records {
             Record::decode(record)?.changes.iter().for_each(|change| names.apply(change));
@@ -56,6 +55,7 @@ impl Inventory {
 mod tests {
     use super::*;
     use crate::change::Change;
+    use crate::journal::SegmentHeader;
     use crate::{Kind, Layout, Message, OpenNumber, SessionId};
 
     fn create(parent: u64, name: &str, inode: u64, kind: Kind) -> Change {
@@ -65,7 +65,8 @@ mod tests {
     }
 
     fn journal(changes: Vec<Change>) -> Vec<Vec<u8>> {
-        let header = SegmentHeader { instance: 7, incarnation: 1, first: 1 }.encode();
+        let header = SegmentHeader { instance: 7, incarnation: 1, first: 1, checkpoint_bytes: 0 };
+        let header = header.encode();
         let records = changes.into_iter().zip(1u64..).map(|(change, sequence)| {
             let changes = vec![change];
             Record { sequence, asked: None, answer: Message::Done, changes }.encode(sequence - 1)

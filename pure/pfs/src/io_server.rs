@@ -217,6 +217,7 @@ impl IoServer {
         };
         match message {
             Message::Ping => Err(Some(Message::Pong)),
+            Message::Count => Err(Some(Message::Damage { pages: self.sums.damaged_pages() })),
             Message::Write(_) | Message::Resize { .. } | Message::Sync { .. }
                 if let Some(code) = self.failed =>
             {
@@ -415,6 +416,7 @@ impl IoServer {
                 return self.measured(operation, length, out);
             }
             (Ok(Outcome::Damaged { from, to }), &Work::Read { subfile, .. }) => {
+                self.sums.found_damaged(subfile, from, to);
                 (sums::damaged(subfile, from, to), None)
             }
             (Ok(Outcome::Bytes(buffer)), &Work::Read { end, bytes, .. }) => {

@@ -1,82 +1,30 @@
-//! Records of the metadata manager's journal, and the segments they lie in; byte exact in
-//! `docs/format/pfs-disk.md`.
+//! Records of the metadata manager's journal; byte exact in `docs/format/pfs-disk.md`. What they lie in is
+//! in `journal/segment.rs`.
 //!
 //! A record is one operation with all its changes, its request, and the answer that was given, so that a
 //! manager in a new life gives it again. Promises: records are read up to the first that is not intact; if
 //! a later one says that it was there, the medium is damaged and that is an error, else it is the torn end
 //! of what was being written, and nobody was told of it.
 
+mod segment;
+
+pub(crate) use segment::salvaged;
+pub use segment::{Journal, SEGMENT_HEADER_BYTES, SegmentHeader};
+
 use crate::change::{Change, Pointer};
 use crate::codec::{Reader, Sink, Wrong};
 use crate::plant::{Plant, is_planted};
-use crate::{Message, OpenNumber, Request, SessionId, wire};
+use crate::{Inode, Message, OpenNumber, Request, SessionId, wire};
 use iolab_vocab::Refusal;
 
-const MAGIC: &[u8; 8] = b"iolabjrn";
-/// The version of journals that is written here.
-const VERSION: u16 = 1;
-/// What stands in front of the records of a segment.
-pub const SEGMENT_HEADER_BYTES: usize = 64;
 /// What stands in front of the body of a record.
 const RECORD_HEADER_BYTES: usize = 28;
 /// The largest record.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 /// An operation of the metadata manager.
 const OPERATION: u16 = 1;
-
-/// What a segment begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentHeader {
-    /// The instance.
-    pub instance: u128,
-    /// The life of the manager that began the segment.
-    pub incarnation: u64,
-    /// The sequence of its first record.
-    pub first: u64,
-}
-
-impl SegmentHeader {
-    /// Its bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(SEGMENT_HEADER_BYTES);
-        out.put(MAGIC);
-        out.u16(VERSION);
-        out.u16(0);
-        out.u32(u32::MAX);
-        out.u128(self.instance);
-        out.u64(self.incarnation);
-        out.u64(self.first);
-        out.resize(SEGMENT_HEADER_BYTES - 4, 0);
-        let sum = crc32c::crc32c(&out);
-        out.u32(sum);
-        out
-    }
-
-    /// Reads it from the start of a segment.
-    pub fn decode(segment: &[u8]) -> Result<SegmentHeader, Refusal> {
-        let wrong =
-            |what: &str| Refusal::new(format!("the journal {what}"), "restore it from a copy");
-        let header = segment.get(..SEGMENT_HEADER_BYTES).ok_or_else(|| wrong("has no header"))?;
-        if &header[..8] != MAGIC {
-            return Err(wrong("is none of this file system"));
-        }
-        let version = u16::from_le_bytes([header[8], header[9]]);
-        if version > VERSION {
-            return Refusal::refuse(
-                format!("the journal has version {version}; this iolab reads up to {VERSION}"),
-                "use the iolab that wrote it, or a newer one",
-            );
-        }
-        let (fields, sum) = header.split_at(SEGMENT_HEADER_BYTES - 4);
-        if sum != crc32c::crc32c(fields).to_le_bytes() {
-            return Err(wrong("has a damaged header"));
-        }
-        let mut read = Reader::new(&fields[16..]);
-        let fields = (|| Ok((read.u128()?, read.u64()?, read.u64()?)))();
-        let (instance, incarnation, first) = fields.map_err(|why: Wrong| wrong(why))?;
-        Ok(SegmentHeader { instance, incarnation, first })
-    }
-}
+/// Numbers that are counted stay below: no journal has so many.
+const NUMBERS_END: u64 = 1 << 63;
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +121,7 @@ impl Fields<'_> {
         let fits = (RECORD_HEADER_BYTES..=RECORD_BYTES_MAX).contains(&length);
         let record = bytes.get(..length).filter(|_| fits)?;
         let padded = length.next_multiple_of(8);
-        if sum_of(record) != sum || bytes.len() < padded {
+        if sum_of(record) != sum || bytes.len() < padded || sequence >= NUMBERS_END {
             return None;
         }
         let kind = u16::from_le_bytes([record[24], record[25]]);
@@ -195,7 +143,7 @@ fn sum_of(record: &[u8]) -> u32 {
 
 /// The records behind a segment's header, in order, and how many bytes they are: what follows is the torn
 /// end of what was being written, and is to be cut off. `first` is the sequence of the first.
-pub fn records(bytes: &[u8], first: u64) -> Result<(Vec<&[u8]>, usize), Refusal> {
+fn records(bytes: &[u8], first: u64) -> Result<(Vec<&[u8]>, usize), Refusal> {
     let mut records = Vec::new();
     let (mut at, mut next) = (0, first);
     while let Some(fields) = Fields::of(&bytes[at..])
@@ -243,7 +191,7 @@ pub enum Ending {
 }
 
 /// All intact records behind a segment's header, damaged ones left out, and what came of the rest.
-pub(crate) fn salvage(bytes: &[u8], first: u64) -> (Vec<&[u8]>, Ending) {
+fn salvage(bytes: &[u8], first: u64) -> (Vec<&[u8]>, Ending) {
     if let Ok((records, end)) = records(bytes, first) {
         let ending = match bytes.len() - end {
             0 => Ending::Whole,
@@ -314,6 +262,20 @@ fn encode_change(change: &Change, out: &mut Vec<u8>) {
             out.u64(pointer.setting);
             out.u64(pointer.units);
         }
+        Change::Numbers { inode, open, sequence } => {
+            out.u8(8);
+            out.inode(*inode);
+            out.u64(open.0);
+            out.u64(*sequence);
+        }
+    }
+}
+
+/// A number that is counted on from.
+fn counted(read: &mut Reader<'_>) -> Result<u64, Wrong> {
+    match read.u64()? {
+        number @ ..NUMBERS_END => Ok(number),
+        _ => Err("a number is beyond the limits"),
     }
 }
 
@@ -322,7 +284,7 @@ fn decode_change(read: &mut Reader<'_>) -> Result<Change, Wrong> {
         1 => Change::Create {
             parent: read.inode()?,
             name: read.bytes()?.to_vec(),
-            inode: read.inode()?,
+            inode: Inode(counted(read)?),
             kind: read.kind()?,
             mode: read.u32()?,
             layout: read.layout_if_any()?,
@@ -335,7 +297,7 @@ fn decode_change(read: &mut Reader<'_>) -> Result<Change, Wrong> {
         },
         3 => Change::Remove { parent: read.inode()?, name: read.bytes()?.to_vec() },
         4 => Change::Open {
-            open: OpenNumber(read.u64()?),
+            open: OpenNumber(counted(read)?),
             inode: read.inode()?,
             session: SessionId(read.u128()?),
         },
@@ -345,6 +307,11 @@ fn decode_change(read: &mut Reader<'_>) -> Result<Change, Wrong> {
             open: OpenNumber(read.u64()?),
             pointer: Pointer { setting: read.u64()?, units: read.u64()? },
         },
+        8 => Change::Numbers {
+            inode: Inode(counted(read)?),
+            open: OpenNumber(counted(read)?),
+            sequence: counted(read)?,
+        },
         _ => return Err("there is no such change"),
     })
 }
@@ -352,7 +319,7 @@ fn decode_change(read: &mut Reader<'_>) -> Result<Change, Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Code, Inode, Kind, Layout};
+    use crate::{Code, Kind, Layout};
 
     fn operation(sequence: u64) -> Record {
         let (parent, inode) = (Inode(1), Inode(sequence + 1));
@@ -384,14 +351,12 @@ mod tests {
             Change::Close { open: OpenNumber(u64::MAX) },
             Change::Discarded { inode: Inode(9) },
             Change::Pointer { open: OpenNumber(4), pointer: Pointer { setting: 5, units: 6 } },
+            Change::Numbers { inode: Inode(7), open: OpenNumber(8), sequence: 9 },
         ];
         let record = Record { sequence: 5, asked: None, answer: Message::Done, changes };
         for record in [record, operation(3)] {
             assert_eq!(Record::decode(&record.encode(2)), Ok(record));
         }
-        let header = SegmentHeader { instance: 3 << 90, incarnation: 4, first: 1 };
-        assert_eq!(header.encode().len(), SEGMENT_HEADER_BYTES);
-        assert_eq!(SegmentHeader::decode(&header.encode()), Ok(header));
     }
 
     #[test]
@@ -425,20 +390,5 @@ mod tests {
         let mut torn = unseen.clone();
         torn[second + 40] ^= 1;
         assert_eq!(records(&torn, 1).unwrap().0.len(), 1);
-    }
-
-    #[test]
-    fn damaged_headers_and_newer_journals_are_refused_by_name() {
-        let header = SegmentHeader { instance: 1, incarnation: 2, first: 3 }.encode();
-        for (at, what) in [(0, "none of this"), (20, "damaged header"), (63, "damaged header")] {
-            let mut wrong = header.clone();
-            wrong[at] ^= 1;
-            let refusal = SegmentHeader::decode(&wrong).unwrap_err();
-            assert!(refusal.message.contains(what), "{refusal}");
-        }
-        let mut newer = header.clone();
-        newer[8] = 2;
-        assert!(SegmentHeader::decode(&newer).unwrap_err().message.contains("version 2"));
-        assert!(SegmentHeader::decode(&header[..63]).is_err());
     }
 }

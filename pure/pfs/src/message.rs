@@ -41,10 +41,16 @@ pub enum Message {
     Status,
     /// Those who are connected, up to as many as a frame holds.
     Connected(Vec<Connected>),
-    /// What has a cache manager done so far? Answered by [`Message::Counts`].
+    /// What has a cache manager done so far? Answered by [`Message::Counts`]; by an I/O server with
+    /// [`Message::Damage`].
     Count,
     /// That.
     Counts(Counts),
+    /// Pages that an I/O server has found changed by its device since it began, and that nobody has written anew.
+    Damage {
+        /// How many; as many as are remembered at most.
+        pages: u64,
+    },
 
     // The metadata manager. Paths are absolute and without `.`, `..` or empty names.
     /// Opens a file, and creates it if so wished. Answered by [`Message::Opened`].

@@ -5,10 +5,13 @@
 //! is there or nothing. Requests are carried out at most once, over crashes too: their answers are in the
 //! journal. A file without name and opens is discarded at all servers and cache managers, however often that takes asking.
 //!
+//! The journal begins anew with the state when it has become long (`checkpoints.rs`).
+//!
 //! Costs: O(log n) in names for each component of a path; a removed directory or renamed one is looked
 //! through.
 
 mod answers;
+mod checkpoints;
 mod events;
 mod names;
 
@@ -24,6 +27,7 @@ use crate::{
     SessionId,
 };
 use answers::{FAILED, Waiting};
+use checkpoints::Checkpoints;
 use iolab_policy::Machine;
 use iolab_vocab::{Nanos, Refusal};
 pub(crate) use names::Names;
@@ -44,10 +48,12 @@ pub struct Settings {
     pub session_timeout: Nanos,
     /// Files and directories at most.
     pub inodes_max: u64,
+    /// Bytes of records after which the journal begins anew; it becomes longer where the state itself is long.
+    pub journal_bytes: u64,
 }
 
 impl Settings {
-    /// No caches, the usual layout over so many servers, 8 s, ten million inodes.
+    /// No caches, the usual layout over so many servers, 8 s, ten million inodes, a journal of 64 MiB.
     pub fn usual(servers: u32) -> Settings {
         Settings {
             servers,
@@ -55,6 +61,7 @@ impl Settings {
             layout: Layout::usual(servers),
             session_timeout: Nanos(8_000_000_000),
             inodes_max: 10_000_000,
+            journal_bytes: 64 << 20,
         }
     }
 }
@@ -79,6 +86,7 @@ pub struct Metadata {
     orphaned: BTreeMap<Inode, u64>,
     /// Servers that have not discarded an orphan yet.
     discarding: BTreeMap<Inode, Discarding>,
+    checkpoints: Checkpoints,
     woken_at: Option<Nanos>,
 }
 
@@ -95,7 +103,8 @@ struct Discarding {
 type Decided = Result<(Message, Vec<Change>), Code>;
 
 impl Metadata {
-    /// A manager in a new life: with the names that the records of its journal say, in their order.
+    /// A manager in a new life: with the names that the records of its journal say, in their order; those of the
+    /// state that it begins with first.
     pub fn recover<'a>(
         settings: Settings,
         records: impl IntoIterator<Item = &'a [u8]>,
@@ -111,15 +120,21 @@ impl Metadata {
             links: BTreeMap::new(),
             orphaned: BTreeMap::new(),
             discarding: BTreeMap::new(),
+            checkpoints: Checkpoints::default(),
             woken_at: None,
         };
         for record in records {
+            manager.checkpoints.appended(record);
             let record = Record::decode(record)?;
             record.changes.iter().for_each(|change| manager.names.apply(change));
             if let Some((session, request)) = record.asked {
                 manager.sessions.recover(session).remember(request, record.answer);
             }
             (manager.last, manager.durable) = (record.sequence, record.sequence);
+            if let Some(&Change::Numbers { sequence, .. }) = record.changes.last() {
+                (manager.last, manager.durable) = (sequence, sequence);
+                manager.checkpoints.begins();
+            }
         }
         // Of the others nothing is open, so nobody waits for an answer that matters.
         let open = manager.names.sessions();
@@ -336,6 +351,7 @@ impl Metadata {
         self.last += 1;
         let (sequence, answer) = (self.last, answer.clone());
         let record = Record { sequence, asked, answer, changes }.encode(self.durable);
+        self.checkpoints.appended(&record);
         out.push(Action::Append { sequence, record });
     }
 
@@ -458,6 +474,7 @@ impl Machine for Metadata {
                 }
             }
             Event::Failed => self.fail(out),
+            Event::Checkpointed { is_durable } => self.checkpointed(is_durable, out),
             Event::Appended { upto } => {
                 self.durable = self.durable.max(upto);
                 self.answer_written(out);
@@ -475,6 +492,7 @@ impl Machine for Metadata {
             }
         }
         self.discard(now, out);
+        self.take_checkpoint(out);
         self.wake(now, out);
     }
 }

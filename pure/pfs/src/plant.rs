@@ -98,12 +98,18 @@ pub enum Plant {
     GrantKept,
     /// What a session held stays held when it has ended.
     HoldOfTheDead,
+    /// A journal that begins anew takes the place of the old one before it is on its device.
+    JournalCutEarly,
+    /// A journal that begins anew does not have the records that came while it was written.
+    CheckpointAlone,
+    /// A journal that begins anew has not what was answered before.
+    CheckpointWithoutAnswers,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 46] = [
+    pub const ALL: [Plant; 49] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -150,6 +156,9 @@ impl Plant {
         Plant::QuotaAsFull,
         Plant::GrantKept,
         Plant::HoldOfTheDead,
+        Plant::JournalCutEarly,
+        Plant::CheckpointAlone,
+        Plant::CheckpointWithoutAnswers,
     ];
 }
 

@@ -106,6 +106,18 @@ impl<S> Sessions<S> {
         self.of.get_mut(&id)
     }
 
+    /// Whether it is known.
+    pub(crate) fn has(&self, id: SessionId) -> bool {
+        self.of.contains_key(&id)
+    }
+
+    /// All answers that are remembered, by session, in the order in which they were given.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (SessionId, Request, &Message)> + '_ {
+        self.of.iter().flat_map(|(&id, session)| {
+            session.answers.iter().map(move |(request, answer)| (id, *request, answer))
+        })
+    }
+
     /// The connection of a session.
     pub(crate) fn peer_of(&self, id: SessionId) -> Option<Peer> {
         self.of.get(&id)?.peer

@@ -336,6 +336,7 @@ fn flags_of(message: &Message) -> u16 {
         | Message::Verdict { .. }
         | Message::Granted { .. }
         | Message::Connected(_)
+        | Message::Damage { .. }
         | Message::Counts(_) => REPLY,
         _ => 0,
     }
@@ -380,6 +381,7 @@ fn kind_of(message: &Message) -> u16 {
         Message::Connected(_) => 124,
         Message::Count => 121,
         Message::Counts(_) => 125,
+        Message::Damage { .. } => 126,
     }
 }
 
@@ -507,6 +509,7 @@ fn put(message: &Message, out: &mut impl Sink) {
                 .into_iter()
                 .for_each(|count| out.u64(count));
         }
+        Message::Damage { pages } => out.u64(*pages),
     }
 }
 
@@ -638,6 +641,7 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             unsaved_bytes: read.u64()?,
             granted_bytes: read.u64()?,
         }),
+        126 => Message::Damage { pages: read.u64()? },
         _ => return Ok(None),
     };
     Ok(Some(message))

@@ -7,9 +7,11 @@
 
 use crate::instance;
 use crate::offline::{Entry, Offline, Stored};
-use crate::sums::damaged_pages;
+use crate::sums::damaged_runs;
+use iolab_pfs::io_server::PAGE_BYTES;
 use iolab_pfs::journal::Ending;
 use iolab_pfs::{Inode, Kind, Layout};
+use iolab_vocab::Extent;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,17 @@ pub struct Note {
     pub place: PathBuf,
     /// What.
     pub what: Fault,
+    /// Which bytes of which file, where that is known.
+    pub hurt: Option<Hurt>,
+}
+
+/// Bytes of a file that are not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hurt {
+    /// Its path in the file system.
+    pub path: Vec<u8>,
+    /// Where they are in it, in ascending order.
+    pub extents: Vec<Extent>,
 }
 
 /// What may be wrong.
@@ -158,9 +171,11 @@ pub fn check(offline: &Offline) -> io::Result<Checked> {
                 Entry::Subfile(stored) => {
                     checked.subfiles += 1;
                     checked.bytes += stored.bytes;
-                    let pages = changed_pages(offline, &stored)?;
-                    if pages > 0 {
-                        checked.note(stored.path.clone(), Fault::Changed { pages });
+                    let runs = changed_runs(offline, &stored)?;
+                    if !runs.is_empty() {
+                        let what = Fault::Changed { pages: page_count(&runs) };
+                        let hurt = hurt(offline, &stored, &runs);
+                        checked.notes.push(Note { place: stored.path.clone(), what, hurt });
                     }
                     if let Some(what) = fault(offline, &files, &stored) {
                         checked.note(stored.path, what);
@@ -179,7 +194,7 @@ pub fn file_count(offline: &Offline) -> u64 {
 
 impl Checked {
     fn note(&mut self, place: PathBuf, what: Fault) {
-        self.notes.push(Note { place, what });
+        self.notes.push(Note { place, what, hurt: None });
     }
 }
 
@@ -196,13 +211,46 @@ fn path(entry: &Entry) -> &Path {
     }
 }
 
-/// How many pages of a subfile do not have their sums, if there are some.
+/// How many pages of a subfile do not have their sums.
 pub(crate) fn changed_pages(offline: &Offline, stored: &Stored) -> io::Result<u64> {
+    changed_runs(offline, stored).map(|runs| page_count(&runs))
+}
+
+fn page_count(runs: &[Extent]) -> u64 {
+    runs.iter().map(|run| run.length / PAGE_BYTES).sum()
+}
+
+/// Which bytes of which file some pages of a subfile are; none if that has no name, or cannot have the subfile.
+fn hurt(offline: &Offline, stored: &Stored, runs: &[Extent]) -> Option<Hurt> {
+    let mut named = offline.inventory.named.iter();
+    let (path, attributes) = named.find(|(_, it)| it.inode == stored.inode)?;
+    let layout = attributes.layout?;
+    let index = stored.index(layout, offline.description.servers)?;
+    let mut extents: Vec<Extent> = Vec::new();
+    for run in runs {
+        // A page ends with its subfile.
+        let (mut at, end) = (run.offset, run.end().min(stored.bytes));
+        while at < end {
+            let unit = layout.unit_bytes();
+            let length = (unit - at % unit).min(end - at);
+            let offset = layout.byte_at(index, at)?;
+            match extents.last_mut().filter(|last| last.end() == offset) {
+                Some(last) => last.length += length,
+                None => extents.push(Extent::new(offset, length)),
+            }
+            at += length;
+        }
+    }
+    Some(Hurt { path: path.clone(), extents })
+}
+
+/// Pages of a subfile that do not have their sums, as bytes of it.
+fn changed_runs(offline: &Offline, stored: &Stored) -> io::Result<Vec<Extent>> {
     let data = instance::data(&offline.directory, stored.server);
     let sums = instance::sums(&offline.directory, stored.server);
     match stored.path.strip_prefix(data) {
-        Ok(own) if offline.description.sums => damaged_pages(&stored.path, &sums.join(own)),
-        _ => Ok(0),
+        Ok(own) if offline.description.sums => damaged_runs(&stored.path, &sums.join(own)),
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -225,7 +273,7 @@ fn fault(
 
 /// Mends what can be mended without loss: cuts a torn end off, removes what is left over of removed files.
 pub fn repair(checked: &Checked) -> io::Result<()> {
-    for Note { place, what } in &checked.notes {
+    for Note { place, what, .. } in &checked.notes {
         match what {
             Fault::TornJournal { bytes } => {
                 let file = fs::File::options().write(true).open(place)?;

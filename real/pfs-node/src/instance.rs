@@ -75,6 +75,8 @@ pub struct Description {
     pub capacity: Option<u64>,
     /// The same as what its user may use: told otherwise to who meets it.
     pub quota: Option<u64>,
+    /// Bytes of records after which the journal of names begins anew; if nothing is said, the usual number.
+    pub journal: Option<u64>,
     /// When it was made: seconds since 1970.
     pub created: u64,
 }
@@ -106,6 +108,8 @@ pub struct Wish {
     pub capacity: Option<u64>,
     /// Bytes that its user may use; 0: all there are.
     pub quota: Option<u64>,
+    /// Bytes of records after which the journal of names begins anew; 0: as many as usual.
+    pub journal: Option<u64>,
     /// Memory that clients and servers share, in bytes, while it is served this time.
     pub window_memory: Option<u64>,
     /// Where the events of all machines are recorded while it is served this time.
@@ -170,6 +174,8 @@ struct Table {
     capacity: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quota: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    journal: Option<u64>,
     created: u64,
 }
 
@@ -279,6 +285,7 @@ impl Description {
             sums: table.sums,
             capacity: table.capacity,
             quota: table.quota,
+            journal: table.journal,
             created: table.created,
         })
     }
@@ -309,6 +316,7 @@ impl Description {
             sums: self.sums,
             capacity: self.capacity,
             quota: self.quota,
+            journal: self.journal,
             created: self.created,
         };
         let text = toml::to_string(&table).map_err(std::io::Error::other)?;
@@ -360,6 +368,7 @@ impl Description {
             sums,
             capacity,
             quota,
+            journal: wish.journal.filter(|&bytes| bytes > 0),
             created,
         })
     }
@@ -490,6 +499,10 @@ impl Instance {
                     sums: wish.sums.unwrap_or(found.sums),
                     capacity,
                     quota,
+                    journal: match wish.journal {
+                        None => found.journal,
+                        wished => wished.filter(|&bytes| bytes > 0),
+                    },
                     ..found.clone()
                 };
                 if description != found {

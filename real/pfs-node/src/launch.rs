@@ -76,6 +76,7 @@ pub fn start(
         sums,
         capacity,
         quota,
+        journal,
         window_memory,
         events,
     } = wish;
@@ -114,6 +115,9 @@ pub fn start(
     }
     if let Some(bytes) = quota {
         program.args(["--quota", &bytes.to_string()]);
+    }
+    if let Some(bytes) = journal {
+        program.args(["--journal", &bytes.to_string()]);
     }
     if let Some(bytes) = window_memory {
         program.args(["--window-memory", &bytes.to_string()]);

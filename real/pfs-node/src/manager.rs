@@ -1,12 +1,12 @@
 //! The thread of the metadata manager: feeds its machine, writes its journal, asks I/O servers for it.
 //!
 //! Where answers wait for the device, a thread syncs the journal: once for all records that were written
-//! before, while others are written behind them.
+//! before, while others are written behind them. Another one, made when it is needed first, writes the journal that begins anew.
 
 use crate::buffers::Buffers;
 use crate::clock::{self, Wakes};
 use crate::instance::Place;
-use crate::journal_file::JournalFile;
+use crate::journal_file::{Anew, Beside, JournalFile, Superseded};
 use crate::links::{self, Links, Told};
 use crate::peers::{self, Epoll, Heard, Peers};
 use crate::remark::remark;
@@ -22,12 +22,16 @@ use iolab_vocab::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 /// The number of the bell of whoever ends the thread.
 const STOP: u64 = u64::MAX - 1;
 /// The number of the bell of whoever syncs the journal.
 const SYNCED: u64 = u64::MAX - 2;
+/// The number of the bell of whoever writes a journal that begins anew.
+const CHECKPOINTED: u64 = u64::MAX - 3;
 /// How long after a failure the journal is tried again: room may have been made.
 const AGAIN: Nanos = Nanos(200_000_000);
 
@@ -40,6 +44,9 @@ pub(crate) struct Manager {
     records: Vec<u8>,
     last: u64,
     syncs: Option<Syncs>,
+    checkpoints: Option<Checkpoints>,
+    /// A journal that may take the place of the other.
+    beside: Option<Beside>,
     /// When they are tried again, if they could not be written.
     again: Option<Nanos>,
     buffers: Buffers,
@@ -52,7 +59,7 @@ pub(crate) struct Manager {
 
 /// What brings the journal to the device.
 struct Syncs {
-    worker: Worker<u64, (u64, io::Result<()>)>,
+    worker: Worker<(Arc<File>, u64), (u64, io::Result<()>)>,
     bell: Bell,
     /// One is under way.
     is_busy: bool,
@@ -62,21 +69,35 @@ struct Syncs {
 }
 
 impl Syncs {
-    fn of(journal: &JournalFile, epoll: &Epoll) -> io::Result<Syncs> {
+    fn of(epoll: &Epoll) -> io::Result<Syncs> {
         let bell = Bell::new()?;
         peers::watch(epoll, &bell, SYNCED)?;
-        let file = journal.file();
-        let sync = move |upto| (upto, file.sync_data());
+        let sync = |(file, upto): (Arc<File>, u64)| (upto, file.sync_data());
         let worker = Worker::new("pfs-sync", bell.clone(), sync)?;
         Ok(Syncs { worker, bell, is_busy: false, written: 0, begun: 0 })
     }
 
     /// Begins one for all that is written, unless there is nothing new or one is under way.
-    fn begin(&mut self) {
+    fn begin(&mut self, journal: &JournalFile) {
         if !self.is_busy && self.written > self.begun {
             (self.is_busy, self.begun) = (true, self.written);
-            self.worker.give(self.written);
+            self.worker.give((journal.file(), self.written));
         }
+    }
+}
+
+/// What writes journals that begin anew.
+struct Checkpoints {
+    worker: Worker<Anew, io::Result<Beside>>,
+    bell: Bell,
+}
+
+impl Checkpoints {
+    fn new(epoll: &Epoll) -> io::Result<Checkpoints> {
+        let bell = Bell::new()?;
+        peers::watch(epoll, &bell, CHECKPOINTED)?;
+        let worker = Worker::new("pfs-checkpoint", bell.clone(), Anew::write)?;
+        Ok(Checkpoints { worker, bell })
     }
 }
 
@@ -90,7 +111,7 @@ impl Manager {
     ) -> io::Result<Manager> {
         let epoll = peers::epoll()?;
         let is_for_device = durability == Durability::Device;
-        let syncs = is_for_device.then(|| Syncs::of(&journal, &epoll)).transpose()?;
+        let syncs = is_for_device.then(|| Syncs::of(&epoll)).transpose()?;
         let session = SessionId(crate::instance::random());
         let hello = Hello { session, role: Role::Metadata, name: "metadata manager".into() };
         Ok(Manager {
@@ -100,6 +121,8 @@ impl Manager {
             records: Vec::new(),
             last: 0,
             syncs,
+            checkpoints: None,
+            beside: None,
             again: None,
             buffers: Buffers::default(),
             peers: Peers::at(door, epoll.clone(), None)?,
@@ -124,6 +147,7 @@ impl Manager {
                 match number {
                     STOP => return Ok(()),
                     SYNCED => self.synced(),
+                    CHECKPOINTED => self.checkpointed(),
                     peers::DOOR | 0..links::FIRST => {
                         self.peers.ready(now, number, flags, &mut self.buffers, &mut heard);
                     }
@@ -173,7 +197,7 @@ impl Manager {
                 match &mut self.syncs {
                     Some(syncs) => {
                         syncs.written = self.last;
-                        syncs.begin();
+                        syncs.begin(&self.journal);
                     }
                     None => self.todo.push_back(Event::Appended { upto: self.last }),
                 }
@@ -201,7 +225,7 @@ impl Manager {
             match result {
                 Ok(()) => {
                     self.todo.push_back(Event::Appended { upto });
-                    syncs.begin();
+                    syncs.begin(&self.journal);
                 }
                 Err(error) => {
                     remark(format_args!(
@@ -209,6 +233,66 @@ impl Manager {
                     ));
                     self.todo.push_back(Event::Failed);
                 }
+            }
+        }
+    }
+
+    /// Has a journal written that begins anew.
+    fn checkpoint(&mut self, first: u64, records: Vec<u8>) {
+        if self.checkpoints.is_none() {
+            match Checkpoints::new(&self.epoll) {
+                Ok(checkpoints) => self.checkpoints = Some(checkpoints),
+                Err(error) => return self.not_begun_anew(&error),
+            }
+        }
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.worker.give(self.journal.anew(first, records));
+        }
+    }
+
+    /// One is written, or could not be.
+    fn checkpointed(&mut self) {
+        let Some(checkpoints) = &self.checkpoints else { return };
+        checkpoints.bell.hear();
+        let done: Vec<_> = checkpoints.worker.done().collect();
+        for result in done {
+            match result {
+                Ok(beside) => {
+                    self.beside = Some(beside);
+                    self.todo.push_back(Event::Checkpointed { is_durable: true });
+                }
+                Err(error) => self.not_begun_anew(&error),
+            }
+        }
+    }
+
+    fn not_begun_anew(&mut self, error: &io::Error) {
+        remark(format_args!("metadata manager: the journal goes on as it is: {error}"));
+        self.todo.push_back(Event::Checkpointed { is_durable: false });
+    }
+
+    /// The one that is written takes the place of the other; with it goes what was still to be written there.
+    fn supersede(&mut self, upto: u64, records: &[u8]) {
+        let Some(beside) = self.beside.take() else { return };
+        match self.journal.supersede(beside, records) {
+            Ok(superseded) => {
+                (self.records, self.again, self.last) = (Vec::new(), None, upto);
+                let Some(syncs) = &mut self.syncs else {
+                    return self.todo.push_back(Event::Appended { upto });
+                };
+                (syncs.written, syncs.begun) = (upto, upto);
+                match superseded {
+                    Superseded::Surely => self.todo.push_back(Event::Appended { upto }),
+                    Superseded::Unsure(error) => {
+                        remark(format_args!(
+                            "metadata manager: the journal is not on its device: {error}"
+                        ));
+                        self.todo.push_back(Event::Failed);
+                    }
+                }
+            }
+            Err(error) => {
+                remark(format_args!("metadata manager: the journal goes on as it is: {error}"));
             }
         }
     }
@@ -231,6 +315,8 @@ impl Manager {
                 self.records.extend(record);
                 self.last = sequence;
             }
+            Action::Checkpoint { first, records } => self.checkpoint(first, records),
+            Action::Supersede { upto, records } => self.supersede(upto, &records),
             Action::WakeAt(time) => self.wakes.at(time),
         }
     }

@@ -108,7 +108,9 @@ impl Node {
         }
         // The manager comes last: who reaches it, reaches all others.
         let description = &node.instance.description;
-        let settings = Settings { caches, layout: description.layout, ..Settings::usual(servers) };
+        let usual = Settings::usual(servers);
+        let journal_bytes = description.journal.unwrap_or(usual.journal_bytes);
+        let settings = Settings { caches, layout: description.layout, journal_bytes, ..usual };
         let uuid = u128::from_str_radix(&description.uuid, 16).map_err(|_| {
             Refusal::new(
                 format!("instance.toml: `{}` is no uuid", description.uuid),

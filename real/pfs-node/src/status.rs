@@ -1,4 +1,5 @@
-//! Who is connected to the servers of an instance, how their payload goes, and what cache managers have done.
+//! Who is connected to the servers of an instance, how their payload goes, what cache managers have done, and what servers have
+//! found damaged.
 
 use crate::buffers::Buffers;
 use crate::channel::Received;
@@ -47,6 +48,18 @@ pub fn counts(directory: &Path) -> std::io::Result<Vec<Option<Counts>>> {
         Ok(_) | Err(_) => None,
     };
     Ok((0..caches).map(counts).collect())
+}
+
+/// How many pages each I/O server has found changed by its device since it began, and nobody has written anew; nothing of
+/// those that do not answer.
+pub fn damaged_pages(directory: &Path) -> std::io::Result<Vec<Option<u64>>> {
+    let servers = Description::read(directory).map_err(std::io::Error::other)?.servers;
+    let place = Place::of(&directory.canonicalize()?)?;
+    let pages = |index| match asked(&place, Party::Server(index), &Message::Count) {
+        Ok(Message::Damage { pages }) => Some(pages),
+        Ok(_) | Err(_) => None,
+    };
+    Ok((0..servers).map(pages).collect())
 }
 
 /// Asks one party something.

@@ -353,20 +353,25 @@ impl ToSum {
 }
 
 /// Pages of a subfile that do not have their sums, while nobody serves it.
-pub(crate) fn damaged_pages(data: &Path, sums: &Path) -> std::io::Result<u64> {
+pub(crate) fn damaged_runs(data: &Path, sums: &Path) -> std::io::Result<Vec<Extent>> {
     let sums = match File::open(sums) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
     let data = File::open(data)?;
     let length = data.metadata()?.len();
-    let mut damaged = 0;
+    let mut damaged: Vec<Extent> = Vec::new();
     for (from, to) in batches(Extent::new(0, length), u64::MAX) {
         for page in from..to {
-            let own = Extent::new(page * PAGE_BYTES, 1);
+            let at = page * PAGE_BYTES;
             // What cannot be read at all is told by who reads it.
-            if let Ok(Found::Damaged { .. }) = look(&data, Some(&sums), own, |_| true) {
-                damaged += 1;
+            if let Ok(Found::Damaged { .. }) =
+                look(&data, Some(&sums), Extent::new(at, 1), |_| true)
+            {
+                match damaged.last_mut().filter(|run| run.end() == at) {
+                    Some(run) => run.length += PAGE_BYTES,
+                    None => damaged.push(Extent::new(at, PAGE_BYTES)),
+                }
             }
         }
     }

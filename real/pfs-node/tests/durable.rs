@@ -11,6 +11,7 @@ use iolab_pfs_node::{Client, NoMemory};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -94,8 +95,32 @@ extern "C" fn fdatasync(descriptor: i32) -> i32 {
     synced(descriptor)
 }
 
+/// Files that took the place of others before all that is in them was synced.
+static UNSYNCED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Instead of the system's: what takes the place of something else is looked at.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn rename(from: *const libc::c_char, to: *const libc::c_char) -> i32 {
+    // SAFETY: both are names that end with a zero byte, as the function's callers promise.
+    let name = unsafe { std::ffi::CStr::from_ptr(from) };
+    let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    if let (Ok(found), Ok(bytes)) = (fs::metadata(path), fs::read(path))
+        && DEVICE.lock().unwrap().files.get(&identity(&found)) != Some(&bytes)
+    {
+        UNSYNCED.lock().unwrap().push(path.to_owned());
+    }
+    // SAFETY: as above.
+    unsafe { libc::renameat(libc::AT_FDCWD, from, libc::AT_FDCWD, to) }
+}
+
 fn serve(directory: &Path, caches: u32) -> Node {
+    serve_with(directory, caches, None)
+}
+
+fn serve_with(directory: &Path, caches: u32, journal: Option<u64>) -> Node {
     let wish = Wish {
+        journal,
         servers: Some(3),
         caches: Some(caches),
         layout: Some("stripe:unit=4k".into()),
@@ -159,6 +184,44 @@ fn what_was_synced_or_closed_and_names_that_were_answered_outlive_a_power_cut() 
         assert!(read(&client, b"/unsynced", 200_000).is_empty());
         assert!(again.stop() && node.stop());
     }
+}
+
+#[test]
+fn names_that_were_answered_outlive_a_power_cut_while_their_journal_begins_anew() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("fs");
+    let node = serve_with(&directory, 0, Some(1 << 10));
+    let client = Client::of(&directory).unwrap();
+    let journal = |of: &Path| fs::read(of.join("metadata/journal-1")).unwrap();
+    let (mut lives, mut last) = (0, 0);
+    for count in 0..120 {
+        write(&client, format!("/{count}").as_bytes(), &content(count, 100));
+        if count > 0 {
+            let remove = Call::Remove {
+                path: format!("/{}", count - 1).into_bytes(),
+                kind: iolab_pfs::Kind::File,
+            };
+            client.call(remove, &mut NoMemory).unwrap();
+        }
+        if count % 8 != 7 {
+            continue;
+        }
+        let (_parent, left) = after_power_cut(&directory);
+        let first = journal(&left)[40..48].to_vec();
+        let first = u64::from_le_bytes(first.try_into().unwrap());
+        lives += u32::from(first > last);
+        last = first;
+        let again = serve(&left, 0);
+        let client = Client::of(&left).unwrap();
+        let name = format!("/{count}");
+        assert!(read(&client, name.as_bytes(), 200) == content(count, 100), "{count}");
+        assert!(files::look(&client, format!("/{}", count - 1).as_bytes()).unwrap().is_none());
+        drop(client);
+        assert!(again.stop());
+    }
+    assert!(lives > 2, "the journal has begun anew {lives} times");
+    assert_eq!(*UNSYNCED.lock().unwrap(), Vec::<PathBuf>::new());
+    assert!(node.stop());
 }
 
 /// Whether some page of a directory's subfiles has a sum, as whoever serves it has it.

@@ -9,6 +9,8 @@ use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
 use iolab_pfs_node::offline::Offline;
 use iolab_pfs_node::rescue::rescue;
+use iolab_pfs_node::status::damaged_pages;
+use iolab_vocab::Extent;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -78,6 +80,8 @@ fn bytes_that_a_device_has_changed_are_told_to_who_reads_them_and_go_when_all_is
     // It would be summed again as if it were right.
     told(file.write_at(8000, b"beside"));
     told(file.resize(7000).map(|_| ()));
+    // Told once, however often it is met.
+    assert_eq!(damaged_pages(directory).unwrap(), [Some(1)]);
     file.close().unwrap();
     drop(client);
     assert!(node.stop());
@@ -86,6 +90,11 @@ fn bytes_that_a_device_has_changed_are_told_to_who_reads_them_and_go_when_all_is
     let notes = check(&offline).unwrap().notes;
     assert_eq!(notes.len(), 1);
     assert_eq!(notes[0].what, Fault::Changed { pages: 1 });
+    let hurt = notes[0].hurt.as_ref().unwrap();
+    assert_eq!(
+        (hurt.path.as_slice(), hurt.extents.as_slice()),
+        (&b"/file"[..], &[Extent::new(4096, 4096)][..])
+    );
     let mut rescued = Vec::new();
     rescue(&offline, &parent.path().join("out"), &mut |it| rescued.push(it)).unwrap();
     assert!(rescued.len() == 1 && rescued[0].changed == 1 && !rescued[0].is_whole());
@@ -95,12 +104,52 @@ fn bytes_that_a_device_has_changed_are_told_to_who_reads_them_and_go_when_all_is
     let client = Client::of(directory).unwrap();
     let file = OpenFile::open(&client, b"/file", TO_WRITE).unwrap();
     told(file.read_at(0, &mut seen));
+    assert_eq!(damaged_pages(directory).unwrap(), [Some(1)]);
     file.write_at(4000, &content[4000..9000]).unwrap();
+    assert_eq!(damaged_pages(directory).unwrap(), [Some(0)]);
     assert_eq!(file.read_at(0, &mut seen).unwrap(), BYTES);
     assert!(seen == content);
     file.close().unwrap();
     drop(client);
     assert!(node.stop());
+}
+
+#[test]
+fn damaged_pages_are_named_by_their_places_in_the_file() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = &parent.path().join("fs");
+    let layout = Some("stripe:unit=12k".to_owned());
+    let wish = Wish { servers: Some(2), sums: Some(true), layout, ..Wish::default() };
+    let node = Node::start(Instance::take(directory, &wish).unwrap()).unwrap();
+    let client = Client::of(directory).unwrap();
+    let file = OpenFile::open(&client, b"/file", TO_WRITE).unwrap();
+    let content: Vec<u8> = (0..60_000u64)
+        .flat_map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).to_le_bytes())
+        .collect();
+    file.write_at(0, &content).unwrap();
+    file.close().unwrap();
+    drop(client);
+    let sums = |server| only(&directory.join(format!("server-{server}/sums")));
+    let is_summed = |server| sums(server).is_some_and(|it| fs::read(it).unwrap().len() > 400);
+    while !(is_summed(0) && is_summed(1)) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(node.stop());
+    let path = only(&directory.join("server-1/data")).unwrap();
+    let mut subfile = fs::read(&path).unwrap();
+    // Two pages on both sides of the end of a stripe, and one alone.
+    let expected = [2, 3, 7].map(|page| {
+        let own = &subfile[page * 4096..(page + 1) * 4096];
+        let at = content.windows(4096).position(|it| it == own).unwrap();
+        Extent::new(at as u64, 4096)
+    });
+    for page in [2, 3, 7] {
+        subfile[page * 4096 + 9] ^= 1;
+    }
+    fs::write(&path, subfile).unwrap();
+    let notes = check(&Offline::take(directory).unwrap()).unwrap().notes;
+    assert_eq!((notes.len(), notes[0].what), (1, Fault::Changed { pages: 3 }));
+    assert_eq!(notes[0].hurt.as_ref().unwrap().extents, expected);
 }
 
 #[test]

@@ -220,8 +220,9 @@ type Loaded = fn(&Path, u64, (&AtomicBool, &AtomicU64));
 fn killed_under_load(kills: u64, caches: &str, load: Loaded) {
     let home = tempfile::tempdir().unwrap();
     let directory = &home.path().join("fs");
-    let wish = ["up", "--servers", "3", "--layout", "stripe:unit=64k", "--caches", caches];
-    let (code, told) = iolab(&wish, directory);
+    let layout = ["--layout", "stripe:unit=64k"];
+    let wish = [&["up", "--servers", "3", "--caches", caches, "--journal", "4k"], &layout[..]];
+    let (code, told) = iolab(&wish.concat(), directory);
     assert_eq!(code, Some(0), "{told}");
     let _servers = Servers(directory);
     let (is_over, steps) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -262,6 +263,11 @@ fn killed_under_load(kills: u64, caches: &str, load: Loaded) {
         is_over.store(true, Ordering::SeqCst);
     });
     println!("{steps:?} steps under {kills} kills");
+    let journal = std::fs::read(directory.join("metadata/journal-1")).unwrap();
+    // Who writes through caches changes no names.
+    let has_begun_anew = journal[8] == 2;
+    assert!(has_begun_anew || caches != "0", "the journal has never begun anew");
+    assert!(journal.len() < 1 << 20, "{} bytes", journal.len());
     assert!(steps.load(Ordering::SeqCst) > kills);
 }
 

@@ -95,16 +95,21 @@ impl World {
         let session = self.session_of(Node::Client(client));
         let told = self.verdicts.told.get(&(open, key.1, session)).copied();
         let Some(collective) = self.collectives.get_mut(&key) else { return };
+        let mut is_lost = false;
         let other = collective.answers.iter().find(|&&(_, other, then)| {
             // Nobody may be left who knows what a collective came to in an earlier life of its home.
             let is_excused = [code, other].contains(&Code::RANK_FAILED)
                 && told.zip(then).is_some_and(|(told, then)| {
                     self.shadow.has_crashed(home, (told.min(then), told.max(then)))
                 });
+            is_lost |= other != code && is_excused;
             other != code && !is_excused
         });
         let other = other.map(|&(other, was, _)| (other, was));
         collective.answers.push((rank, code, told));
+        if is_lost {
+            self.marks.meet(Mark::VerdictLost);
+        }
         if let Some((other, was)) = other {
             let what = format!(
                 "collective {key:?} came to {} on rank {rank}, {} on rank {other}",

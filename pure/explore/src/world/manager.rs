@@ -1,16 +1,18 @@
 //! Driver of the metadata manager: its journal is bytes on a disk, of which a crash leaves those that were
-//! reported as written, and of the others any beginning, or any of their sectors with zeros for the rest.
+//! reported as written, and of the others any beginning, or any of their sectors with zeros for the rest. A
+//! journal that is written beside it is lost by a crash; one that took its place before it was on the disk
+//! loses its end.
 
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
 use iolab_pfs::SessionId;
 use iolab_pfs::configuration::Durability;
-use iolab_pfs::journal;
+use iolab_pfs::journal::{Journal, SegmentHeader};
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_pfs::recording::Recorded;
 use iolab_policy::Machine;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a disk writes or does not.
 const SECTOR_BYTES: usize = 512;
@@ -23,12 +25,20 @@ pub(super) struct Manager {
     pub(super) life: u32,
     /// The journal could not be synced in this life.
     pub(super) has_failed: bool,
-    /// Records that are written, byte for byte.
+    /// What is written, byte for byte.
     journal: Vec<u8>,
-    /// All records that were wanted, but those that a crash lost.
-    history: Vec<Vec<u8>>,
+    /// It has taken the place of another, and is not on the disk as a whole.
+    is_soft: bool,
+    /// A journal that is being written beside it, and whether it is on the disk.
+    beside: Option<(Vec<u8>, bool)>,
+    /// All records that were wanted, by their numbers, but those that a crash lost.
+    history: BTreeMap<u64, Vec<u8>>,
     /// Records that are not reported as written yet.
     underway: Vec<(u64, Vec<u8>)>,
+    /// Records up to here are in a journal that has taken the place of another; the manager is still to be told.
+    superseded: Option<u64>,
+    /// Records up to here are reported as written.
+    reported: u64,
     last: u64,
     /// Those that this life knows, or has known.
     sessions: BTreeSet<SessionId>,
@@ -39,41 +49,67 @@ impl Manager {
         let usual = Settings::usual(plan.servers);
         Manager {
             machine: None,
-            settings: Settings { layout: plan.layout, caches: plan.caches, ..usual },
+            settings: Settings {
+                layout: plan.layout,
+                caches: plan.caches,
+                journal_bytes: plan.journal_bytes,
+                ..usual
+            },
             up: false,
             life: 0,
             has_failed: false,
-            journal: Vec::new(),
-            history: Vec::new(),
+            journal: header(1, 0),
+            is_soft: false,
+            beside: None,
+            history: BTreeMap::new(),
             underway: Vec::new(),
+            superseded: None,
+            reported: 0,
             last: 0,
             sessions: BTreeSet::new(),
         }
     }
 }
 
+/// What a journal begins with.
+fn header(first: u64, checkpoint_bytes: u64) -> Vec<u8> {
+    SegmentHeader { instance: 1, incarnation: 1, first, checkpoint_bytes }.encode()
+}
+
 impl World {
     pub(super) fn start_manager(&mut self) {
-        if !self.manager.journal.is_empty() {
-            self.meet(Mark::Recovered);
-        }
-        let (records, intact) = match journal::records(&self.manager.journal, 1) {
+        let bytes = std::mem::take(&mut self.manager.journal);
+        let journal = match Journal::read(&bytes) {
             Ok(found) => found,
             Err(refusal) => return self.fail(format!("the journal is refused: {refusal}")),
         };
-        let torn = self.manager.journal.len() > intact;
+        let torn = bytes.len() > journal.bytes;
+        if journal.all().next().is_some() {
+            self.meet(Mark::Recovered);
+        }
+        if !journal.checkpoint.is_empty() {
+            self.meet(Mark::CheckpointRead);
+        }
         // Names are a beginning of their history.
-        if records.iter().zip(&self.manager.history).any(|(record, was)| record != was) {
+        let (first, count) = (journal.header.first, journal.records.len() as u64);
+        let are_first = (first..).zip(&journal.records).all(|(sequence, record)| {
+            self.manager.history.get(&sequence).is_some_and(|was| record == was)
+        });
+        if !are_first {
             return self.fail("the records of the journal are not the first ones".to_owned());
         }
-        self.manager.sessions.clear();
-        self.manager.history.truncate(records.len());
-        self.manager.last = records.len() as u64;
+        let last = first - 1 + count;
+        if last < self.manager.reported {
+            let reported = self.manager.reported;
+            return self.fail(format!("the journal ends with record {last}, not {reported}"));
+        }
+        self.manager.history.split_off(&(last + 1));
+        self.manager.last = last;
         let settings = self.manager.settings;
-        let owned = |records: &[&[u8]]| records.iter().map(|record| record.to_vec()).collect();
-        let origin = self.recordings.is_some().then(|| (settings, owned(&records)));
-        let recovered = Metadata::recover(settings, records);
-        self.manager.journal.truncate(intact);
+        let owned = || journal.all().map(<[u8]>::to_vec).collect();
+        let origin = self.recordings.is_some().then(|| (settings, owned()));
+        let recovered = Metadata::recover(settings, journal.all());
+        self.manager.journal = bytes[..journal.bytes].to_vec();
         if torn {
             self.meet(Mark::RecordTorn);
         }
@@ -92,6 +128,15 @@ impl World {
     pub(super) fn crash_manager(&mut self) {
         (self.manager.up, self.manager.has_failed) = (false, false);
         self.manager.machine = None;
+        self.manager.superseded = None;
+        if self.manager.beside.take().is_some() {
+            self.meet(Mark::CheckpointLost);
+        }
+        if std::mem::take(&mut self.manager.is_soft) {
+            let length = self.manager.journal.len() as u64;
+            let kept = self.dice.below(length + 1) as usize;
+            self.manager.journal.truncate(kept);
+        }
         let underway = std::mem::take(&mut self.manager.underway);
         let in_records = self.dice.one_in(2);
         // Of several records, a device may keep later ones and lose earlier ones.
@@ -117,7 +162,11 @@ impl World {
     }
 
     pub(super) fn written(&mut self, life: u32) {
-        if life != self.manager.life || !self.manager.up || self.manager.underway.is_empty() {
+        if life != self.manager.life || !self.manager.up {
+            return;
+        }
+        let superseded = self.manager.superseded.take();
+        if self.manager.underway.is_empty() && superseded.is_none() {
             return;
         }
         if self.plan.durability == Durability::Device && self.trouble(self.plan.rates.sync * 64) {
@@ -127,10 +176,46 @@ impl World {
         if self.manager.has_failed {
             return self.tell_manager(Event::Failed);
         }
-        let upto = self.manager.underway.last().expect("there are some").0;
         let records = std::mem::take(&mut self.manager.underway);
+        let last = records.last().map(|&(sequence, _)| sequence);
+        let upto = last.max(superseded).expect("there are some");
+        self.manager.reported = upto;
         self.manager.journal.extend(records.into_iter().flat_map(|(_, record)| record));
         self.tell_manager(Event::Appended { upto });
+    }
+
+    /// A journal beside the other is on the disk, or could not be written.
+    pub(super) fn checkpointed(&mut self, life: u32) {
+        if life != self.manager.life || !self.manager.up {
+            return;
+        }
+        self.manager.is_soft = false;
+        let is_durable = !self.trouble(self.plan.rates.journal);
+        match &mut self.manager.beside {
+            Some((_, is_there)) if is_durable => *is_there = true,
+            beside => {
+                if beside.take().is_some() {
+                    self.meet(Mark::CheckpointRefused);
+                }
+            }
+        }
+        self.tell_manager(Event::Checkpointed { is_durable });
+    }
+
+    /// A journal takes the place of the one there was.
+    fn supersede(&mut self, upto: u64, records: &[u8]) {
+        let Some((mut journal, is_durable)) = self.manager.beside.take() else {
+            return self.fail("a journal takes the other's place that was not begun".to_owned());
+        };
+        self.meet(Mark::JournalBegunAnew);
+        journal.extend(records);
+        self.manager.journal = journal;
+        self.manager.is_soft = !is_durable;
+        self.manager.underway.retain(|&(sequence, _)| sequence > upto);
+        self.manager.superseded = Some(upto);
+        let life = self.manager.life;
+        let delay = self.delay();
+        self.later(delay, Happening::Written { life });
     }
 
     pub(super) fn tell_manager(&mut self, event: Event) {
@@ -173,7 +258,7 @@ impl World {
                     self.fail(format!("record {sequence} follows record {}", self.manager.last));
                 }
                 self.manager.last = sequence;
-                self.manager.history.push(record.clone());
+                self.manager.history.insert(sequence, record.clone());
                 self.manager.underway.push((sequence, record));
                 let life = self.manager.life;
                 let slow = if self.plan.rates.journal > 0 { 8 } else { 1 };
@@ -183,6 +268,18 @@ impl World {
                     self.later(delay / 2, Happening::Crashes { life });
                 }
             }
+            Action::Checkpoint { first, records } => {
+                let mut journal = header(first, records.len() as u64);
+                journal.extend(records);
+                self.manager.beside = Some((journal, false));
+                let life = self.manager.life;
+                let delay = self.delay() * 8;
+                self.later(delay, Happening::Checkpointed { life });
+                if self.trouble(self.plan.rates.journal) {
+                    self.later(delay / 2, Happening::Crashes { life });
+                }
+            }
+            Action::Supersede { upto, records } => self.supersede(upto, &records),
             Action::WakeAt(when) => self.wake_at(node, when),
         }
     }

@@ -13,7 +13,7 @@ use super::{Action, IoServer, Operation, Outcome, Subfile, Work};
 use crate::plant::{Plant, is_planted};
 use crate::{Code, Inode, Message};
 use iolab_vocab::{Extent, Nanos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that one sum is of, on real devices: what they read, or do not, as a whole.
 pub const PAGE_BYTES: u64 = 4096;
@@ -23,6 +23,8 @@ const WAITS: u64 = 15;
 const PAGES_MAX: u64 = 4096;
 /// Runs of pages of a subfile that are remembered before they are summed.
 const RUNS_MAX: usize = 4096;
+/// Damaged pages that are remembered, for who asks how many there are.
+const DAMAGED_MAX: usize = 65_536;
 
 /// What a server keeps sums of, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +65,14 @@ pub(super) struct Sums {
     /// None if there are no sums.
     summing: Option<Summing>,
     bare: BTreeMap<Subfile, Bare>,
+    /// Pages that were found to be other than what was written.
+    damaged: BTreeSet<(Subfile, u64)>,
 }
 
 impl Sums {
     /// With sums, or without any.
     pub(super) fn of(summing: Option<Summing>) -> Sums {
-        Sums { summing, bare: BTreeMap::new() }
+        Sums { summing, bare: BTreeMap::new(), damaged: BTreeSet::new() }
     }
 
     fn page_bytes(&self) -> u64 {
@@ -188,6 +192,31 @@ impl Sums {
     /// A file is no more.
     pub(super) fn forget(&mut self, inode: Inode) {
         self.bare.retain(|subfile, _| subfile.inode != inode);
+        self.damaged.retain(|(subfile, _)| subfile.inode != inode);
+    }
+
+    /// Bytes of a subfile are not as they were written.
+    pub(super) fn found_damaged(&mut self, subfile: Subfile, from: u64, to: u64) {
+        let (low, high) = self.pages(Extent::new(from, to.saturating_sub(from)));
+        let room = DAMAGED_MAX.saturating_sub(self.damaged.len());
+        self.damaged.extend((low..high).take(room).map(|page| (subfile, page)));
+    }
+
+    /// Nobody will read again what was in these bytes: who keeps a part of a damaged page is refused.
+    fn written_anew(&mut self, subfile: Subfile, extents: &[Extent]) {
+        for &extent in extents {
+            let (low, high) = self.pages(extent);
+            let pages = self.damaged.range((subfile, low)..(subfile, high));
+            let mended: Vec<_> = pages.copied().collect();
+            mended.iter().for_each(|page| {
+                self.damaged.remove(page);
+            });
+        }
+    }
+
+    /// Pages that were found damaged, as far as they are remembered.
+    pub(super) fn damaged_pages(&self) -> u64 {
+        self.damaged.len() as u64
     }
 
     /// When the next pages are due.
@@ -251,25 +280,30 @@ impl IoServer {
         result: Result<Outcome, Code>,
         out: &mut Vec<Action>,
     ) {
-        let (subfile, extents): (_, Vec<Extent>) = match self.serving.job(operation) {
-            Some(Work::Write { subfile, portion, strikes, .. }) => {
-                *strikes = false;
-                (*subfile, portion.extents())
-            }
-            Some(Work::Resize { subfile, bytes, strikes, .. }) => {
-                *strikes = false;
-                // Of the pages behind there is nothing to sum.
-                (*subfile, self.sums.split_page(*bytes).into_iter().collect())
-            }
-            _ => return,
-        };
+        let (subfile, extents, replaced): (_, Vec<Extent>, Vec<Extent>) =
+            match self.serving.job(operation) {
+                Some(Work::Write { subfile, portion, strikes, .. }) => {
+                    *strikes = false;
+                    let extents = portion.extents();
+                    (*subfile, extents.clone(), extents)
+                }
+                Some(Work::Resize { subfile, bytes, strikes, .. }) => {
+                    *strikes = false;
+                    // Of the pages behind there is nothing to sum.
+                    let behind = Extent::new(*bytes, u64::MAX - *bytes);
+                    (*subfile, self.sums.split_page(*bytes).into_iter().collect(), vec![behind])
+                }
+                _ => return,
+            };
         match result {
             Ok(Outcome::Damaged { from, to }) => {
+                self.sums.found_damaged(subfile, from, to);
                 let message = damaged(subfile, from, to);
                 self.refuse_with(operation, message, out);
             }
             Ok(_) => {
                 self.sums.struck(now, subfile, &extents);
+                self.sums.written_anew(subfile, &replaced);
                 self.begin_change(operation, out);
             }
             Err(code) => {

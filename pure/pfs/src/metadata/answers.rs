@@ -43,6 +43,7 @@ impl Metadata {
     /// The journal could not be synced: whoever waits hears that it failed, though it may have happened.
     pub(super) fn fail(&mut self, out: &mut Vec<Action>) {
         self.has_failed = true;
+        self.checkpoints.cancel();
         for Waiting { session, request, .. } in std::mem::take(&mut self.waiting) {
             let Some(session) = self.sessions.get(session) else { continue };
             session.executing.remove(&request);

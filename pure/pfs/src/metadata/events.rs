@@ -60,6 +60,11 @@ pub enum Event {
         /// The sequence of the last of them.
         upto: u64,
     },
+    /// The checkpoint that was asked for.
+    Checkpointed {
+        /// Whether it is on its device, beside the journal; else it could not be written, and is gone.
+        is_durable: bool,
+    },
     /// The time has come. Drivers say so once at the start, too.
     Woke,
 }
@@ -116,6 +121,23 @@ pub enum Action {
         sequence: u64,
         /// Its bytes.
         record: Vec<u8>,
+    },
+    /// A journal that begins with the state, to be written beside the one there is, to which records go on. To be
+    /// on its device, in every class of durability, before [`Event::Checkpointed`] answers.
+    Checkpoint {
+        /// The sequence of the first record behind it.
+        first: u64,
+        /// The state, as records of its own.
+        records: Vec<u8>,
+    },
+    /// That journal takes the place of the one there was, with these records behind it, in one step: they are on
+    /// its device before its name is. Answered by [`Event::Appended`]. All records that were asked for before are in it,
+    /// also those that are not written. A driver that cannot goes on with the journal it has.
+    Supersede {
+        /// The sequence of the last record.
+        upto: u64,
+        /// Those since it was asked for, all of them or none.
+        records: Vec<u8>,
     },
     /// [`Event::Woke`] at that time or soon after; earlier wishes stand.
     WakeAt(Nanos),

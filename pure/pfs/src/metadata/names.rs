@@ -3,6 +3,8 @@
 //! Every change is a [`Change`] that was checked; applying those of the journal in their order gives the
 //! same names again.
 
+mod history;
+
 use crate::change::{Change, Pointer};
 use crate::message::PATH_BYTES_MAX;
 use crate::plant::{Plant, is_planted};
@@ -280,6 +282,10 @@ impl Names {
             }
             Change::Discarded { inode } => {
                 self.orphans.remove(inode);
+            }
+            Change::Numbers { inode, open, .. } => {
+                self.last_inode = self.last_inode.max(*inode);
+                self.last_open = self.last_open.max(*open);
             }
         }
     }

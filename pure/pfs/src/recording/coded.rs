@@ -131,7 +131,7 @@ structures! {
     }
     cache_manager::Place { block, base, view, from, to }
     cache_manager::Row { block, from, to }
-    metadata::Settings { servers, caches, layout, session_timeout, inodes_max }
+    metadata::Settings { servers, caches, layout, session_timeout, inodes_max, journal_bytes }
 }
 
 /// Choices, by the number of the variant.
@@ -294,6 +294,7 @@ choices! {
         7 = Appended { upto },
         8 = Woke,
         9 = Failed,
+        10 = Checkpointed { is_durable },
     }
     metadata::Action {
         1 = Welcome { peer, known },
@@ -304,6 +305,8 @@ choices! {
         6 = Ask { to, request, message },
         7 = Append { sequence, record },
         8 = WakeAt(time),
+        9 = Checkpoint { first, records },
+        10 = Supersede { upto, records },
     }
 }
 

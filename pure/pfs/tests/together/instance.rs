@@ -241,6 +241,7 @@ impl Together {
             }
             Connect { to } => self.connect(MANAGER, to),
             Ask { to, request, message } => self.ask(MANAGER, to, (request, message), None),
+            Checkpoint { .. } | Supersede { .. } => unreachable!("the journal is short"),
             Append { sequence, .. } => {
                 let event = metadata::Event::Appended { upto: sequence };
                 self.posts.push_back(Post::Metadata(event));

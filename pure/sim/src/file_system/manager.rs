@@ -65,7 +65,10 @@ impl Manager {
         has_device: bool,
     ) -> Result<Manager, Refusal> {
         let (servers, caches) = (addresses.servers.len() as u32, addresses.caches.len() as u32);
-        let settings = metadata::Settings { layout, caches, ..metadata::Settings::usual(servers) };
+        // That a journal begins anew, once in 64 MiB of records, is not in the model.
+        let journal_bytes = u64::MAX;
+        let usual = metadata::Settings::usual(servers);
+        let settings = metadata::Settings { layout, caches, journal_bytes, ..usual };
         Ok(Manager {
             machine: Metadata::recover(settings, [])?,
             thread,
@@ -204,6 +207,7 @@ impl Manager {
                 let bytes = record.len() as u64;
                 self.thread.add(world, self.costs.copied(bytes), Job::Copied(sequence, bytes));
             }
+            Action::Checkpoint { .. } | Action::Supersede { .. } => {}
             Action::WakeAt(at) => self.thread.wake_at(world, at),
         }
     }

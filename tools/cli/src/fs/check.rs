@@ -4,10 +4,10 @@ use super::{Place, shown};
 use crate::failure::Failure;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use iolab_pfs_node::check::{self, Checked};
+use iolab_pfs_node::check::{self, Checked, Hurt};
 use iolab_pfs_node::offline::Offline;
 use iolab_pfs_node::rescue::{self, Rescued};
-use iolab_vocab::format_bytes;
+use iolab_vocab::{Extent, format_bytes};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -85,6 +85,9 @@ fn say(directory: &Path, checked: &Checked, repaired: bool, code: u8) {
         let place = note.place.strip_prefix(directory).unwrap_or(&note.place);
         let done = if repaired && note.what.is_mended() { "; mended" } else { "" };
         say_line!("{:<15} {}: {}{done}", note.what.word(), place.display(), note.what);
+        if let Some(hurt) = &note.hurt {
+            say_line!("{:<15} {}", "", told_of(hurt));
+        }
     }
     let result = match code {
         DAMAGED => "damaged: `iolab fs rescue` copies out what is there",
@@ -97,6 +100,23 @@ fn say(directory: &Path, checked: &Checked, repaired: bool, code: u8) {
     say_line!("result      {result}");
 }
 
+/// Extents of a file that are named one by one.
+const EXTENTS_MAX: usize = 8;
+
+/// Which bytes of a file are not what was written, and what to do.
+fn told_of(Hurt { path, extents }: &Hurt) -> String {
+    let row = |it: &Extent| format!("{} to {}", it.offset, it.end() - 1);
+    let mut rows: Vec<String> = extents.iter().take(EXTENTS_MAX).map(row).collect();
+    if extents.len() > EXTENTS_MAX {
+        rows.push(format!("{} more (--json has all)", extents.len() - EXTENTS_MAX));
+    }
+    format!(
+        "{}: bytes {}; write them anew, whole pages of 4 KiB, or restore the file from a copy",
+        shown(path),
+        rows.join(", ")
+    )
+}
+
 fn say_json(checked: &Checked, repaired: bool, code: u8) {
     let notes = checked.notes.iter().map(|note| {
         json!({
@@ -105,6 +125,10 @@ fn say_json(checked: &Checked, repaired: bool, code: u8) {
             "text": note.what.to_string(),
             "damage": note.what.is_damage(),
             "mended": repaired && note.what.is_mended(),
+            "file": note.hurt.as_ref().map(|hurt| String::from_utf8_lossy(&hurt.path)),
+            "extents": note.hurt.as_ref().map(|hurt| {
+                hurt.extents.iter().map(|it| [it.offset, it.length]).collect::<Vec<_>>()
+            }),
         })
     });
     let told = json!({

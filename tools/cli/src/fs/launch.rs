@@ -65,6 +65,10 @@ pub(super) struct Shape {
     /// has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     quota: Option<u64>,
+    /// How much the journal of names grows before it begins anew with what there is then; 0 for as usual.
+    /// [default: 64m, or what the directory has]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    journal: Option<u64>,
     /// Memory that payload goes through instead of sockets, of all clients together; 0 for none.
     /// [default: an eighth of this host's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -99,6 +103,7 @@ impl Shape {
             sums: self.sums,
             capacity: self.capacity,
             quota: self.quota,
+            journal: self.journal,
             window_memory: self.window_memory,
             events: self.events.clone(),
         }

@@ -7,7 +7,7 @@ use clap::Args;
 use iolab_pfs::cache_manager::Counts;
 use iolab_pfs_node::instance::{Description, serving};
 use iolab_pfs_node::node;
-use iolab_pfs_node::status::{connections, counts};
+use iolab_pfs_node::status::{connections, counts, damaged_pages};
 use iolab_vocab::format_bytes;
 use serde_json::json;
 use std::fs;
@@ -41,11 +41,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Servers that do not answer have no clients to tell of.
     let clients = pid.and_then(|_| connections(&directory).ok());
     let managers = clients.as_ref().and_then(|_| counts(&directory).ok()).unwrap_or_default();
+    let damaged = match &clients {
+        Some(_) if description.sums => damaged_pages(&directory).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let damaged = |server: usize| damaged.get(server).copied().flatten();
     let clients = clients.unwrap_or_default();
     let held = held(&directory, &description);
     if arguments.json {
         let room = node::room(&directory).ok();
-        let servers = held.iter().map(|it| json!({"subfiles": it.subfiles, "bytes": it.bytes}));
+        let servers = held.iter().enumerate().map(|(server, it)| {
+            let (subfiles, bytes) = (it.subfiles, it.bytes);
+            json!({"subfiles": subfiles, "bytes": bytes, "damaged_pages": damaged(server)})
+        });
         let told = json!({
             "directory": directory.to_string_lossy(),
             "uuid": description.uuid,
@@ -85,7 +93,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say_line!("capacity    {}", capacity(&directory, &description, || used_bytes(&held)));
         for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
             let size = format_bytes(*bytes);
-            say_line!("server {server:<4} {subfiles} subfiles, {size} on the device");
+            let told = told_of(damaged(server), &directory);
+            say_line!("server {server:<4} {subfiles} subfiles, {size} on the device{told}");
         }
         for (index, counts) in managers.iter().enumerate() {
             say_line!("cache {index:<5} {}", manager(counts.as_ref()));
@@ -95,6 +104,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::from(if pid.is_some() { 0 } else { 3 }))
+}
+
+/// What a server has found damaged.
+fn told_of(damaged: Option<u64>, directory: &Path) -> String {
+    match damaged {
+        None | Some(0) => String::new(),
+        Some(pages) => format!(
+            "; {pages} pages are damaged: `iolab fs check --dir {}` names the files once it is stopped",
+            directory.display()
+        ),
+    }
 }
 
 fn client_json((name, windows): (&String, &Vec<u64>)) -> serde_json::Value {
