@@ -2,7 +2,8 @@
 //!
 //! Requests that follow each other without a gap are first merged into strips; the distances of the
 //! strips' starts then tell: one distance is a simple stride, runs of one distance that themselves
-//! lie at one distance are a nested stride. The names are those of the benchmark (`docs`:
+//! lie at one distance are a nested stride. Both only where the strips are of one length: where they are
+//! not, the gaps differ. The names are those of the benchmark (`docs`:
 //! simple strided, nested strided, segmented, …; Nieuwejaar and Kotz, CHARISMA 1996).
 
 use crate::frequent::Frequent;
@@ -77,11 +78,14 @@ impl Pattern {
                 format!("{}, {} every {}", self.name(), format_bytes(strip), size(stride))
             }
             Pattern::NestedStrided { strip, stride, count, outer } => format!(
-                "{}, {count} × {} every {}, again every {}",
+                "{}, {count} × {} every {}, again {}",
                 self.name(),
                 format_bytes(strip),
                 size(stride),
-                size(outer)
+                match outer {
+                    0 => "at the same place".to_owned(),
+                    _ => format!("every {}", size(outer)),
+                }
             ),
             _ => self.name().to_owned(),
         }
@@ -196,26 +200,32 @@ impl Strips {
     fn pattern(&self) -> Pattern {
         let steps = self.strides.total();
         if self.lengths.total() >= STRIPS_MIN
-            && let Some(regular) = self.simple().or_else(|| self.nested())
+            && let Some(strip) = self.strip()
+            && let Some(regular) = self.simple(strip).or_else(|| self.nested(strip))
         {
             return regular;
         }
         if share(self.forward, steps) >= 0.95 { Pattern::Sequential } else { Pattern::Random }
     }
 
-    fn simple(&self) -> Option<Pattern> {
+    /// The length of the strips, if they have one.
+    fn strip(&self) -> Option<u64> {
+        let (strip, _) = self.lengths.top().filter(|top| top.1 >= REGULAR_SHARE)?;
+        Some(strip)
+    }
+
+    fn simple(&self, strip: u64) -> Option<Pattern> {
         let (stride, _) = self.strides.top().filter(|top| top.1 >= REGULAR_SHARE)?;
         Some(match stride {
             0 => Pattern::Repeated,
-            _ => Pattern::SimpleStrided { strip: self.lengths.top()?.0, stride },
+            _ => Pattern::SimpleStrided { strip, stride },
         })
     }
 
-    fn nested(&self) -> Option<Pattern> {
+    fn nested(&self, strip: u64) -> Option<Pattern> {
         let ((stride, count), _) = self.runs.top().filter(|top| top.1 >= REGULAR_SHARE)?;
         let (outer, _) = self.outer.top().filter(|top| top.1 >= REGULAR_SHARE)?;
         let enough = self.runs.total() >= 2 && stride > 0;
-        let strip = self.lengths.top()?.0;
         enough.then_some(Pattern::NestedStrided { strip, stride, count, outer })
     }
 }
@@ -329,6 +339,24 @@ mod tests {
     fn a_header_before_a_regular_pattern_does_not_hide_it() {
         let requests = [(0, 99)].into_iter().chain((0..50).map(|i| (512 + i * 40, 10)));
         assert_eq!(pattern_of(requests), Pattern::SimpleStrided { strip: 10, stride: 40 });
+    }
+
+    #[test]
+    fn strips_of_many_lengths_are_not_told_as_strips_of_one() {
+        let lengths = (0..200).map(|i| (i * 4096, 37 * i % 3000 + 1));
+        assert_eq!(pattern_of(lengths), Pattern::Sequential);
+        // A linker with several descriptors on one archive: the head of it, then from its second word on.
+        let head_and_rest = (0..8).map(|i| [(0, 4096), (8, 16_384)][i % 2]);
+        assert_eq!(pattern_of(head_and_rest), Pattern::Random);
+    }
+
+    #[test]
+    fn the_same_strips_again_are_at_the_same_place() {
+        let table = pattern_of((0..40).flat_map(|_| (0..4).map(|i| (i * 100, 10))));
+        assert_eq!(
+            table.describe(),
+            "nested strided, 4 × 10 B every 100 B, again at the same place"
+        );
     }
 
     #[test]
