@@ -184,12 +184,12 @@ pub struct Difference {
 
 /// Feeds the events of a recording to a fresh machine, up to the first row in which it acts otherwise.
 pub fn replay(recording: &[u8]) -> Result<Replayed, Refusal> {
+    if !recording.starts_with(MAGIC) && !MAGIC.starts_with(recording) {
+        return Refusal::refuse("it is no recording of events", RECORD_AGAIN);
+    }
     let Some((header, rows)) = recording.split_at_checked(HEADER_BYTES) else {
         return Ok(Replayed { torn_bytes: recording.len() as u64, ..Replayed::default() });
     };
-    if !header.starts_with(MAGIC) {
-        return Refusal::refuse("it is no recording of events", RECORD_AGAIN);
-    }
     let mut read = Reader::new(&header[MAGIC.len()..]);
     let (version, number) =
         read.u16().and_then(|version| Ok((version, read.u16()?))).map_err(wrong)?;

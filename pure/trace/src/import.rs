@@ -25,7 +25,7 @@ use std::fmt;
 /// Why a foreign trace could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {
-    /// Number of the line, counted from 1.
+    /// Number of the line, counted from 1; 0 where there is none.
     pub line: usize,
     /// How it begins.
     pub text: String,
@@ -33,6 +33,9 @@ pub struct ImportError {
 
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 {
+            return write!(f, "nothing is in it");
+        }
         write!(f, "line {} is not what the format says: `{}`", self.line, self.text)
     }
 }

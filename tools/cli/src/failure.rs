@@ -2,6 +2,7 @@
 
 use iolab_vocab::Refusal;
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The exit code where the program ended with 0 and files of it are not yet where they belong, or are lost.
@@ -19,6 +20,16 @@ impl Failure {
     /// A failure without a way out of its own.
     pub(crate) fn new(message: impl fmt::Display) -> Failure {
         Failure { message: message.to_string(), hint: None, code: None }
+    }
+
+    /// What is wrong with what a file says, or with words of the command line where there is none.
+    pub(crate) fn of_file(file: Option<&Path>, error: Refusal) -> Failure {
+        match file {
+            Some(file) => {
+                Failure::new(format!("{}: {}", file.display(), error.message)).hint(error.hint)
+            }
+            None => error.into(),
+        }
     }
 
     /// What is wrong, without the way out.

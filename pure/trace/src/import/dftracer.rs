@@ -18,7 +18,8 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::shared::{
-    self, Files, LINE_BYTES_MAX, ROWS_MAX, TIME_END_NS, WITHOUT_FILE, end_processes, is_of_a_file,
+    self, Files, LINE_BYTES_MAX, ROWS_MAX, TIME_END_NS, WITHOUT_FILE, end_processes, has_no_end,
+    is_of_a_file,
 };
 
 /// Why a trace of DFTracer could not be read.
@@ -212,6 +213,9 @@ impl Dftracer {
                     break;
                 }
                 Err(error) => return Err(DftracerError::Io(error)),
+            }
+            if self.events == 0 && has_no_end(&bytes) {
+                return Err(DftracerError::NoEvents);
             }
             let text = String::from_utf8_lossy(&bytes);
             let text = event_text(&text);

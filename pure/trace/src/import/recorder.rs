@@ -14,7 +14,8 @@ use super::dftracer::{Seeks, followed};
 use super::hdtrace;
 use super::otf2::access;
 use super::shared::{
-    self, Files, LINE_BYTES_MAX, ROWS_MAX, TIME_END_NS, WITHOUT_FILE, end_processes, is_of_a_file,
+    self, Files, LINE_BYTES_MAX, ROWS_MAX, TIME_END_NS, WITHOUT_FILE, end_processes, has_no_end,
+    is_of_a_file,
 };
 use crate::finish::adopt;
 use crate::{Clock, Event, Function, Header, Layer, Origin, ProcessEntry, Trace, function};
@@ -209,6 +210,9 @@ impl Recorder {
             let mut line = text.by_ref().take(LINE_BYTES_MAX);
             if line.read_until(b'\n', &mut bytes).map_err(RecorderError::Io)? == 0 {
                 return Ok(());
+            }
+            if self.events.is_empty() && has_no_end(&bytes) {
+                return Err(RecorderError::NoCalls);
             }
             let line = String::from_utf8_lossy(&bytes);
             match Call::parse(&line) {

@@ -13,6 +13,12 @@ pub(super) const ROWS_MAX: usize = 1 << 28;
 /// A line of a call is shorter: its longest parts are paths.
 pub(super) const LINE_BYTES_MAX: u64 = 1 << 20;
 
+/// Whether these bytes are of a line that is longer than any. Where nothing was understood before, it is no text,
+/// and a device of zeros would give such lines for ever.
+pub(super) fn has_no_end(line: &[u8]) -> bool {
+    line.len() as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n")
+}
+
 /// Why calls are left out of which no file is told.
 pub(super) const WITHOUT_FILE: &str = "calls on what has no name";
 

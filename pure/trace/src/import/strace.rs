@@ -75,6 +75,9 @@ pub fn strace(text: &str) -> Result<Trace, ImportError> {
         let start = parsed.time_ns.saturating_sub(zero);
         import.line(parsed.pid, start, parsed.saying);
     }
+    if import.zero_ns.is_none() {
+        return Err(ImportError { line: 0, text: String::new() });
+    }
     if unreadable > 0 {
         import.trace.header.losses.lost_calls.insert("unreadable lines".to_owned(), unreadable);
     }

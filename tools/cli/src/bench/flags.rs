@@ -140,7 +140,7 @@ impl Flags {
                 .hint("give either; flags for the run (-o, -N, -i, …) go with both"));
         }
         let text = toml::to_string(&table).map_err(Failure::new)?;
-        let mut plan = Plan::parse(&text)?;
+        let mut plan = Plan::parse(&text).map_err(|error| Failure::of_file(file, error))?;
         // As they were given: TOML has no words for names that are no Unicode.
         plan.target = self.target.clone().unwrap_or(plan.target);
         plan.records = self.records.clone().or(plan.records);

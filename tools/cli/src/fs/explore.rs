@@ -15,7 +15,8 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub(super) struct Arguments {
     /// How many seeds.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000,
+        value_parser = clap::value_parser!(u64).range(1..=SEEDS_MAX))]
     seeds: u64,
     /// The first of them.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -58,13 +59,10 @@ struct Failing {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let seeds = arguments.seeds()?;
+    let mask = arguments.mask();
     // A machine that panics is a defect of a seed, and told as one.
     std::panic::set_hook(Box::new(|_| {}));
-    let seeds: Vec<u64> = match arguments.seed {
-        Some(seed) => vec![seed],
-        None => (arguments.first..arguments.first.saturating_add(arguments.seeds)).collect(),
-    };
-    let mask = arguments.mask();
     if let (true, Some(&seed)) = (arguments.story, seeds.first()) {
         let (_, story) = iolab_explore::tell(seed, &mask);
         story.iter().for_each(|line| say_line!("{line}"));
@@ -82,6 +80,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         .take(SHRUNK_MAX)
         .map(|(&seed, _)| shrunk(seed, &mask))
         .collect();
+    let _ = std::panic::take_hook();
     let failing_count = outcomes.iter().filter(|outcome| outcome.defect.is_some()).count();
     let text = match arguments.json {
         true => as_json(&seeds, &outcomes, failing_count, &failing)?,
@@ -94,7 +93,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// More failing seeds are counted, but not made smaller.
 const SHRUNK_MAX: usize = 10;
 
+/// At some hundred seeds a second, days: their results are kept in memory until the end.
+const SEEDS_MAX: u64 = 100_000_000;
+
 impl Arguments {
+    fn seeds(&self) -> Result<Vec<u64>, Failure> {
+        let (first, count) = (self.first, self.seeds);
+        match (self.seed, first.checked_add(count)) {
+            (Some(seed), _) => Ok(vec![seed]),
+            (None, Some(end)) => Ok((first..end).collect()),
+            (None, None) => {
+                let message = format!("there are no {count} seeds from --first {first} on");
+                Err(Failure::new(message).hint("give a smaller --first"))
+            }
+        }
+    }
+
     fn mask(&self) -> Mask {
         Mask {
             without: self.without.iter().copied().collect(),

@@ -106,7 +106,7 @@ impl Flags {
             Some(_) => {}
         }
         let text = toml::to_string(&table).map_err(Failure::new)?;
-        let mut plan = OverlapPlan::parse(&text)?;
+        let mut plan = OverlapPlan::parse(&text).map_err(|error| Failure::of_file(file, error))?;
         // As it was given: TOML has no words for names that are no Unicode.
         plan.target = self.target.clone().unwrap_or(plan.target);
         Ok(plan)

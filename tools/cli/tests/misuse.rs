@@ -1,0 +1,73 @@
+//! Words and files that no command can use: each is refused by name, with a way out, before anything is run or
+//! written for it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// What is given, and what the refusal names.
+const SLIPS: &[(&str, &[&str])] = &[
+    ("tune --platform empty -- touch ran", &["empty: neither [local] storage nor [[nodes]]"]),
+    ("study --platform empty -- touch ran", &["empty: neither [local] storage nor [[nodes]]"]),
+    ("simulate --workload workload --platform empty", &["empty: neither [local] storage"]),
+    ("bench empty", &["empty: the plan has no [[test]]"]),
+    ("overlap empty", &["empty: the plan has no [[test]]"]),
+    ("overlap other", &["other: the plan is not well-formed", "unknown field"]),
+    ("fs replay other", &["other: it is no recording of events"]),
+    ("fs replay short", &["short: it is no recording of events"]),
+    ("fs explore --seeds 0", &["'0'", "--seeds"]),
+    ("fs explore --seeds 18446744073709551615", &["18446744073709551615", "--seeds"]),
+    ("fs explore --first 18446744073709551615", &["--first 18446744073709551615"]),
+    ("import --from strace empty -o made", &["empty: nothing is in it"]),
+    ("import --from dftracer /dev/zero -o made", &["/dev/zero: this is no trace of DFTracer"]),
+    (
+        "import --from recorder /dev/zero -o made",
+        &["/dev/zero: this trace of Recorder has no call"],
+    ),
+];
+
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("empty", ""),
+        ("short", "{\"a\":1}"),
+        ("other", "seed = 1\n[[applications]]\nname = \"model\"\nranks = 4\n"),
+    ] {
+        fs::write(place.path().join(name), text).unwrap();
+    }
+    let template = iolab(place.path(), ["simulate", "--template"]);
+    fs::write(place.path().join("workload"), template.stdout).unwrap();
+    place
+}
+
+fn iolab<W: AsRef<OsStr>>(place: &Path, words: impl IntoIterator<Item = W>) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_iolab")).args(words).current_dir(place).output().unwrap()
+}
+
+/// What a command that failed said.
+fn refusal(output: &Output, words: &str) -> String {
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{words}: {:?}, {told}", output.status);
+    assert!(told.contains("hint: ") || told.contains("--help"), "{words}: no way out: {told}");
+    told
+}
+
+fn names(place: &Path) -> Vec<String> {
+    let entries = fs::read_dir(place).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_cannot_be_used_is_named_before_anything_is_run_or_written() {
+    let place = place();
+    let before = names(place.path());
+    for (words, wanted) in SLIPS {
+        let told = refusal(&iolab(place.path(), words.split(' ')), words);
+        assert!(wanted.iter().all(|it| told.contains(it)), "{words}: {told}");
+        assert_eq!(names(place.path()), before, "{words}");
+    }
+}
