@@ -36,6 +36,8 @@ pub const LIBRARY_VARIABLE: &str = "IOLAB_LIBRARY";
 pub enum LaunchError {
     /// The library is in none of these places.
     NoLibrary(Vec<PathBuf>),
+    /// Nothing says where this program is, so neither where its libraries are.
+    NoProgram(io::Error),
     /// The loader cannot be told the library's path.
     NotPreloadable(PathBuf),
     /// There is no such command.
@@ -52,6 +54,9 @@ impl fmt::Display for LaunchError {
             LaunchError::NoLibrary(places) => {
                 let places: Vec<_> = places.iter().map(|it| it.display().to_string()).collect();
                 write!(f, "the preloaded library is not at {}", places.join(" nor at "))
+            }
+            LaunchError::NoProgram(error) => {
+                write!(f, "where the preloaded library is cannot be told: {error}")
             }
             LaunchError::NotPreloadable(library) => write!(
                 f,
@@ -77,7 +82,10 @@ impl LaunchError {
         match self {
             LaunchError::NotFound(_) => 127,
             LaunchError::Start(..) => 126,
-            LaunchError::NoLibrary(_) | LaunchError::NotPreloadable(_) | LaunchError::Wait(_) => 1,
+            LaunchError::NoLibrary(_)
+            | LaunchError::NoProgram(_)
+            | LaunchError::NotPreloadable(_)
+            | LaunchError::Wait(_) => 1,
         }
     }
 
@@ -87,6 +95,9 @@ impl LaunchError {
             LaunchError::NoLibrary(_) => Some(format!(
                 "build it with `cargo build`, or set {LIBRARY_VARIABLE} to where {LIBRARY_NAME} is"
             )),
+            LaunchError::NoProgram(_) => {
+                Some(format!("mount /proc, or set {LIBRARY_VARIABLE} to where {LIBRARY_NAME} is"))
+            }
             LaunchError::NotPreloadable(_) => Some(format!(
                 "install iolab where the path has neither, or set {LIBRARY_VARIABLE} to {LIBRARY_NAME} \
                  behind a symbolic link to its folder"
@@ -230,7 +241,7 @@ fn find(name: &str) -> Result<PathBuf, LaunchError> {
         Some(place) if name == LIBRARY_NAME => places.push(PathBuf::from(place)),
         Some(place) => places.push(PathBuf::from(place).with_file_name(name)),
         None => {
-            let program = env::current_exe().unwrap_or_default();
+            let program = env::current_exe().map_err(LaunchError::NoProgram)?;
             let folder = program.parent().unwrap_or(Path::new("."));
             for place in ["", "deps", "..", "../lib/iolab", "../lib"] {
                 places.push(folder.join(place).join(name));

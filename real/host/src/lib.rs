@@ -14,7 +14,7 @@ pub mod inherited;
 pub mod interruption;
 pub mod job;
 pub mod launch;
-mod limits;
+pub mod limits;
 pub mod mpi;
 pub mod otf2;
 pub mod own_place;

@@ -38,7 +38,9 @@ pub(crate) fn lift() -> Inherited {
     *INHERITED.get_or_init(lifted)
 }
 
-fn lifted() -> Inherited {
+/// A file of this process that would grow beyond the limit is an error, which can be told, instead of
+/// an end.
+pub fn fail_when_too_large() {
     extern "C" fn nothing(_: i32) {}
     // SAFETY: a handler that does nothing; unlike an ignored signal, it is not handed on to programs.
     unsafe {
@@ -48,6 +50,10 @@ fn lifted() -> Inherited {
             libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t);
         }
     }
+}
+
+fn lifted() -> Inherited {
+    fail_when_too_large();
     Inherited([FILE_SIZE, ADDRESS_SPACE, FILES].map(|which| {
         let before = get(which);
         let unlimited =

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -70,4 +71,48 @@ fn what_cannot_be_used_is_named_before_anything_is_run_or_written() {
         assert!(wanted.iter().all(|it| told.contains(it)), "{words}: {told}");
         assert_eq!(names(place.path()), before, "{words}");
     }
+}
+
+#[test]
+fn a_word_that_is_no_unicode_is_named() {
+    let place = place();
+    let bad = OsStr::from_bytes(b"plat\xffform");
+    let words: Vec<&OsStr> = ["advise", "--platform"]
+        .iter()
+        .map(OsStr::new)
+        .chain([bad, OsStr::new("run.iot")])
+        .collect();
+    let told = refusal(&iolab(place.path(), words), "advise");
+    assert!(told.contains("`plat\u{fffd}form` is no Unicode"), "{told}");
+}
+
+#[test]
+fn a_result_beyond_the_limit_of_files_is_an_error_and_leaves_nothing() {
+    let place = place();
+    let recorded = iolab(place.path(), ["record", "-o", "run.iot", "--", "cat", "workload"]);
+    assert!(recorded.status.success());
+    let before = names(place.path());
+    for words in ["view run.iot -o page.html", "merge run.iot -o merged.iot"] {
+        let limited = format!("ulimit -f 1; exec {} {words}", env!("CARGO_BIN_EXE_iolab"));
+        let output = Command::new("bash").args(["-c", &limited]).current_dir(place.path()).output();
+        let told = refusal(&output.unwrap(), words);
+        assert!(told.contains("File too large"), "{words}: {told}");
+        assert_eq!(names(place.path()), before, "{words}");
+    }
+}
+
+#[test]
+fn without_proc_the_way_out_is_not_to_build_iolab_anew() {
+    let hidden = format!(
+        "mount -t tmpfs none /proc && exec {} run --apply null -- true",
+        env!("CARGO_BIN_EXE_iolab")
+    );
+    let output = Command::new("unshare").args(["-rm", "sh", "-c", &hidden]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.starts_with("unshare:") || told.starts_with("mount:") {
+        eprintln!("not tried: a mount of one's own is not allowed here: {told}");
+        return;
+    }
+    let told = refusal(&output, "run");
+    assert!(told.contains("mount /proc") && !told.contains("cargo build"), "{told}");
 }
