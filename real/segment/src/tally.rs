@@ -14,8 +14,10 @@ pub const TALLY_VARIABLE: &str = "IOLAB_TALLY";
 /// Programs that are named; more are counted.
 const NAMES: usize = 32;
 const NAME_BYTES: usize = 244;
-/// Files that are told apart; more are counted again each time they are opened.
+/// Files that are told apart; of more the number is estimated.
 const FILES: usize = 4096;
+/// Registers of that estimate, a power of two: it is off by 1.04 / sqrt(4096) = 1.6 % (standard deviation).
+const REGISTERS: usize = 4096;
 /// Places of the table that are looked at for a file.
 const PROBES: usize = 16;
 
@@ -58,12 +60,17 @@ struct Page {
     missed: AtomicU32,
     names: [Name; NAMES],
     known: [AtomicU64; FILES],
+    /// A file found no place among them.
+    is_crowded: AtomicU32,
+    /// HyperLogLog (Flajolet et al., 2007): by a part of a file's hash the most zeros that any rest began
+    /// with, plus one.
+    registers: [AtomicU8; REGISTERS],
 }
 
 // SAFETY: atomic words, and arrays of such.
 unsafe impl page::Page for Page {
     /// "iolabtl", and the version of what follows.
-    const MAGIC: u64 = u64::from_le_bytes(*b"iolabtl1");
+    const MAGIC: u64 = u64::from_le_bytes(*b"iolabtl2");
     const NAME: &CStr = c"iolab-tally";
 
     fn magic(&self) -> &AtomicU64 {
@@ -91,6 +98,8 @@ pub struct Figures {
     pub processes: u64,
     /// Files that strategies served.
     pub files: u64,
+    /// There were so many that this is an estimate, within 5 % of the truth (three standard deviations).
+    pub files_are_estimated: bool,
     /// Calls on them that strategies heard.
     pub heard: u64,
     /// Calls that came out below.
@@ -126,16 +135,41 @@ impl Tally {
     /// A file is served.
     pub fn serves(self, device: u64, inode: u64) {
         let mark = device.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(inode).max(1);
-        let hash = (mark.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+        let hash = mixed(mark);
         for probe in 0..PROBES {
-            let place = &self.0.known[(hash + probe) % FILES];
+            let place = &self.0.known[(hash as usize + probe) % FILES];
             match place.compare_exchange(0, mark, Relaxed, Relaxed) {
-                Ok(_) => break,
+                Ok(_) => {
+                    self.0.files.fetch_add(1, Relaxed);
+                    return self.note(hash);
+                }
                 Err(known) if known == mark => return,
                 Err(_) => {}
             }
         }
-        self.0.files.fetch_add(1, Relaxed);
+        self.0.is_crowded.store(1, Relaxed);
+        self.note(hash);
+    }
+
+    fn note(self, hash: u64) {
+        let register = &self.0.registers[(hash >> (64 - REGISTERS.ilog2())) as usize];
+        // The bits that chose the register are gone; some bit of the rest is set.
+        let rest = hash << REGISTERS.ilog2() | 1;
+        register.fetch_max(rest.leading_zeros() as u8 + 1, Relaxed);
+    }
+
+    /// How many files were noted, about.
+    fn estimate(self) -> u64 {
+        let registers = self.0.registers.iter().map(|register| register.load(Relaxed));
+        let count = REGISTERS as f64;
+        let empty = registers.clone().filter(|zeros| *zeros == 0).count();
+        let sum: f64 = registers.map(|zeros| (-f64::from(zeros)).exp2()).sum();
+        let raw = 0.7213 / (1.0 + 1.079 / count) * count * count / sum;
+        let estimate = match raw <= 2.5 * count && empty > 0 {
+            true => count * (count / empty as f64).ln(),
+            false => raw,
+        };
+        estimate.round() as u64
     }
 
     /// So many calls were heard, and so many came out below.
@@ -173,9 +207,14 @@ impl Tally {
     pub fn figures(self) -> Figures {
         let page = self.0;
         let missed = page.names.iter().filter_map(Name::read).collect();
+        let files_are_estimated = page.is_crowded.load(Relaxed) != 0;
         Figures {
             processes: page.processes.load(Relaxed),
-            files: page.files.load(Relaxed),
+            files: match files_are_estimated {
+                true => self.estimate(),
+                false => page.files.load(Relaxed),
+            },
+            files_are_estimated,
             heard: page.heard.load(Relaxed),
             below: page.below.load(Relaxed),
             noticed: page.noticed.load(Relaxed),
@@ -183,6 +222,13 @@ impl Tally {
             missed_more: u64::from(page.missed.load(Relaxed)),
         }
     }
+}
+
+/// Every bit of the answer depends on every bit of the number (the end of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 impl Name {
@@ -223,6 +269,7 @@ mod tests {
         let expected = Figures {
             processes: 1,
             files: 3,
+            files_are_estimated: false,
             heard: 15,
             below: 8,
             noticed: 4,
@@ -236,18 +283,29 @@ mod tests {
     }
 
     #[test]
-    fn names_and_files_that_have_no_room_are_counted() {
+    fn names_that_have_no_room_are_counted() {
         let (tally, _) = Tally::create().unwrap();
         for number in 0..40 {
             tally.miss(format!("/bin/{number}").as_bytes(), Missed::Environment);
         }
         tally.miss(&[b'x'; 1000], Missed::Environment);
-        for inode in 0..10_000 {
-            tally.serves(7, inode);
-        }
         let figures = tally.figures();
         assert_eq!((figures.missed.len(), figures.missed_more), (NAMES, 9));
-        assert_eq!(figures.files, 10_000);
+    }
+
+    #[test]
+    fn a_file_is_one_however_often_it_is_opened_and_however_many_there_are() {
+        for count in [1_000, 6_000, 50_000, 1_000_000] {
+            let (tally, _) = Tally::create().unwrap();
+            for _ in 0..2 {
+                (0..count).for_each(|inode| tally.serves(7, inode));
+            }
+            let Figures { files, files_are_estimated, .. } = tally.figures();
+            assert_eq!(files_are_estimated, count > FILES as u64, "{count}");
+            let off = files.abs_diff(count);
+            let most = if files_are_estimated { count / 20 } else { 0 };
+            assert!(off <= most, "{files} instead of {count}");
+        }
     }
 
     #[test]

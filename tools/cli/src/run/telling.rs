@@ -105,8 +105,9 @@ fn applied(figures: &Figures, strategies: &str) -> String {
         Some(saved) => format!("{saved} saved"),
         None => format!("{} more came out", figures.below - figures.heard),
     };
+    let about = if figures.files_are_estimated { "about " } else { "" };
     format!(
-        "{strategies}: {}, {} heard, {saved}",
+        "{strategies}: {about}{}, {} heard, {saved}",
         number_of(figures.files, "file", "files"),
         number_of(figures.heard, "call", "calls")
     )
@@ -144,6 +145,8 @@ mod tests {
         ] {
             assert_eq!(applied(&figures, "s"), line);
         }
+        let many = Figures { files_are_estimated: true, ..figures(1, 50_123, 9, 9) };
+        assert_eq!(applied(&many, "s"), "s: about 50123 files, 9 calls heard, 0 saved");
     }
 
     #[test]
