@@ -16,6 +16,7 @@ mod caller;
 mod directory;
 mod file_system;
 mod files;
+mod forgetting;
 mod hosting;
 mod members;
 mod metadata;

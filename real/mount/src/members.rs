@@ -23,7 +23,7 @@ pub(crate) use creating::Wanted;
 pub use ending::Packed;
 pub(crate) use listing::Snapshot;
 
-use crate::tree::{Answer, Identity, Inode, Tree};
+use crate::tree::{Answer, Identity, Inode, Tree, descriptors};
 use containers::{Container, Containers};
 use iolab_pack::Record;
 use iolab_packs::{Writer, now_ns, scratch_prefix};
@@ -32,7 +32,6 @@ use iolab_policy::insitu::{Selection, StrategySpec};
 use older::Origin;
 use rustix::fs::Stat;
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -247,12 +246,6 @@ impl Members {
             self.bytes.fetch_sub(before - after, Ordering::Relaxed);
         }
     }
-}
-
-/// How many descriptors this process may have.
-fn descriptors() -> usize {
-    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 impl State {

@@ -11,6 +11,7 @@
 //! launcher's own; the kernel writes to no file of one it does not know. So all files show as the
 //! launcher's own there, and what it may do with them the source decides.
 
+use crate::forgetting;
 use crate::members::Packed;
 use crate::refusal::{MountError, device, directory, of_mounting};
 use crate::session::{configuration, counted, prepare};
@@ -139,6 +140,7 @@ pub fn serve(
         config.clone_fd &= user.is_root();
         let session = Session::from_fd(requests, device, config.acl, config)
             .map_err(|error| NamespaceError::Mount(of_mounting(error)))?;
+        forgetting::begin(&hosted, session.notifier());
         served.sessions.push(thread::spawn(move || session.run()));
         served.hosted.push(hosted);
         launcher.write_all(&[KEPT]).map_err(|_| NamespaceError::Launcher)?;

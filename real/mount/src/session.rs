@@ -4,6 +4,7 @@
 //! more, no new program finds it, and those that have files open are served until they close them.
 
 use crate::file_system::Requests;
+use crate::forgetting;
 use crate::members::Packed;
 use crate::open::Hosted;
 use crate::refusal::{MountError, check, of_mounting};
@@ -62,6 +63,7 @@ pub fn mount(settings: Settings, ended: fn()) -> Result<Mounted, MountError> {
         config.mount_options.push(MountOption::RO);
     }
     let session = Session::new(requests, &mountpoint, &config).map_err(of_mounting)?;
+    forgetting::begin(&hosted, session.notifier());
     let session = std::thread::spawn(move || {
         let outcome = session.run();
         ended();

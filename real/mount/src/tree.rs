@@ -9,14 +9,17 @@
 use crate::hosting::Opened;
 use crate::members::Member;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// What a call came to.
 pub(crate) type Answer<T> = Result<T, Errno>;
@@ -31,6 +34,8 @@ pub(crate) struct Inode {
     /// Its number towards the kernel.
     pub(crate) number: u64,
     lookups: AtomicU64,
+    /// When the kernel last asked for it by a name, counted in such requests.
+    asked: AtomicU64,
     opened: Mutex<Opened>,
     /// What makes it a member of a container, where it is or was one.
     pub(crate) member: Option<Member>,
@@ -53,7 +58,8 @@ impl Inode {
     fn new(fd: OwnedFd, identity: Identity, number: u64) -> Inode {
         let opened = Mutex::new(Opened::default());
         let identity = Mutex::new(identity);
-        Inode { fd, identity, number, lookups: AtomicU64::new(1), opened, member: None }
+        let lookups = AtomicU64::new(1);
+        Inode { fd, identity, number, lookups, asked: AtomicU64::new(0), opened, member: None }
     }
 
     /// A member's.
@@ -113,6 +119,17 @@ impl AsFd for Inode {
 pub(crate) struct Tree {
     known: RwLock<Known>,
     device: u64,
+    requests: AtomicU64,
+    /// Who is told that there are more than `most`.
+    crowded: OnceLock<SyncSender<()>>,
+    most: usize,
+}
+
+/// A name of a file that the kernel remembers.
+pub(crate) struct Remembered {
+    /// The number of its directory.
+    pub(crate) parent: u64,
+    pub(crate) name: OsString,
 }
 
 struct Known {
@@ -133,7 +150,54 @@ impl Tree {
             by_identity: HashMap::from([(identity, ROOT)]),
             next_spare: SPARE,
         };
-        Ok(Tree { known: RwLock::new(known), device: identity.device })
+        Ok(Tree {
+            known: RwLock::new(known),
+            device: identity.device,
+            requests: AtomicU64::new(0),
+            crowded: OnceLock::new(),
+            most: descriptors() / 4,
+        })
+    }
+
+    /// From now on `crowded` is told whenever the kernel remembers more than a quarter of the descriptors
+    /// this process may have.
+    pub(crate) fn tell(&self, crowded: SyncSender<()>) {
+        let _ = self.crowded.set(crowded);
+    }
+
+    /// What the kernel had better forget, the longest not asked for first: names of files that nobody has
+    /// open, until it remembers half of what it may. No directories: a process may be in one, or use one
+    /// that it has opened.
+    pub(crate) fn forgettable(&self) -> Vec<Remembered> {
+        let mut known = self.all();
+        let many = known.len().saturating_sub(self.most / 2);
+        let asked = |inode: &Arc<Inode>| inode.asked.load(Ordering::Relaxed);
+        known.sort_by_key(asked);
+        let is_idle = |inode: &Inode| inode.member.is_none() && inode.opened().count == 0;
+        let idle = known.into_iter().take(many).filter(|inode| is_idle(inode));
+        idle.filter_map(|inode| self.name_of(&inode)).collect()
+    }
+
+    /// By which name the kernel may know a file, if it is no directory and can be found by it.
+    fn name_of(&self, inode: &Inode) -> Option<Remembered> {
+        let root = self.get(ROOT).ok()?;
+        let (place, top) = (inode.place_bytes().ok()?, root.place_bytes().ok()?);
+        let place = Path::new(OsStr::from_bytes(place.as_bytes()));
+        let below = place.strip_prefix(OsStr::from_bytes(top.as_bytes())).ok()?;
+        let (directory, name) = (below.parent()?, below.file_name()?);
+        // From the source's own descriptor: the mount may cover its path.
+        let stat = |path: &Path| {
+            rustix::fs::statat(&*root, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).ok()
+        };
+        let found = stat(below)?;
+        if Identity::of(&found) != inode.identity()
+            || FileType::from_raw_mode(found.st_mode).is_dir()
+        {
+            return None;
+        }
+        let directory = Identity::of(&stat(directory)?);
+        let parent = *self.read().by_identity.get(&directory)?;
+        Some(Remembered { parent, name: name.to_owned() })
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Known> {
@@ -166,9 +230,11 @@ impl Tree {
             Some(_) => inode.stat(),
             None => Ok(stat),
         };
+        let now = self.requests.fetch_add(1, Ordering::Relaxed);
         let again = |known: &Known| {
             let inode = known.by_number.get(known.by_identity.get(&identity)?)?;
             inode.lookups.fetch_add(1, Ordering::Relaxed);
+            inode.asked.store(now, Ordering::Relaxed);
             Some(inode.clone())
         };
         let found = again(&self.read());
@@ -194,8 +260,15 @@ impl Tree {
             }
         };
         let inode = Arc::new(Inode::new(fd, identity, number));
+        inode.asked.store(now, Ordering::Relaxed);
         known.by_number.insert(number, inode.clone());
         known.by_identity.insert(identity, number);
+        if known.by_number.len() > self.most
+            && let Some(crowded) = self.crowded.get()
+        {
+            // Whoever has been told and not come yet will see this one as well.
+            let _ = crowded.try_send(());
+        }
         Ok((inode, stat))
     }
 
@@ -259,6 +332,12 @@ impl Tree {
     }
 }
 
+/// How many descriptors this process may have.
+pub(crate) fn descriptors() -> usize {
+    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,5 +374,31 @@ mod tests {
         std::fs::write(&one, "another").unwrap();
         assert_ne!(lookup(&tree, &one).number, inode.number);
         assert_eq!(inode.stat().unwrap().st_size, 1);
+    }
+
+    #[test]
+    fn the_kernel_is_to_forget_idle_files_longest_not_asked_for_first() {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        let mut tree = Tree::new(place.path()).unwrap();
+        tree.most = 6;
+        let (teller, told) = std::sync::mpsc::sync_channel(1);
+        tree.tell(teller);
+        let directory = lookup(&tree, &inside).number;
+        let names = ["a", "b", "c", "d", "e"];
+        for name in names {
+            std::fs::write(inside.join(name), name).unwrap();
+            assert!(told.try_recv().is_err(), "not crowded before {name}");
+            lookup(&tree, &inside.join(name));
+        }
+        assert!(told.try_recv().is_ok(), "seven with both directories");
+        lookup(&tree, &inside.join("b")).opened().count += 1;
+        lookup(&tree, &inside.join("a"));
+        std::fs::remove_file(inside.join("d")).unwrap();
+        let forgettable = tree.forgettable();
+        // Of root, inside, c and d, which were not asked for since, only c is a file with a name.
+        let found: Vec<_> = forgettable.iter().map(|it| (it.parent, it.name.to_str())).collect();
+        assert_eq!(found, [(directory, Some("c"))]);
     }
 }

@@ -271,6 +271,34 @@ fn the_way_to_a_program_is_taken_by_what_it_is() {
 }
 
 #[test]
+fn more_files_are_used_than_the_server_may_have_descriptors() {
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    // One stays open, another directory is where a program is.
+    let script = "mkdir in; cd in; echo kept > one; exec 9< one
+        for i in $(seq 4000); do echo $i > ../f$i || exit 3; done
+        for i in $(seq 4000); do read x < ../f$i; [ $x = $i ] || echo wrong $i; done
+        ls .. | wc -l; cat <&9; readlink /proc/self/fd/9; /bin/pwd; rm ../f*; ls ..";
+    for apply in ["null", "write-back"] {
+        let limited = "ulimit -n 600; exec \"$@\"";
+        let mut command = Command::new("bash");
+        command.args(["-c", limited, "bash", env!("CARGO_BIN_EXE_iolab"), "run", "--via", "mount"]);
+        command.args(["--over", ".", "--apply", apply, "--", "bash", "-c", script]);
+        let output = command.current_dir(&home).output().unwrap();
+        let (said, told) = (&*output.stdout, &*output.stderr);
+        let (said, told) = (String::from_utf8_lossy(said), String::from_utf8_lossy(told));
+        let inside = home.join("in");
+        let expected =
+            format!("4001\nkept\n{}\n{}\nin\n", inside.join("one").display(), inside.display());
+        assert_eq!((said, output.status.code()), (expected.into(), Some(0)), "{apply}: {told}");
+        fs::remove_dir_all(&inside).unwrap();
+    }
+}
+
+#[test]
 fn a_killed_program_leaves_what_its_writes_returned_for() {
     if can_mount() {
         let home = tempfile::tempdir().unwrap();
