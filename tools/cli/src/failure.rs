@@ -1,6 +1,6 @@
 //! How a command fails in front of a person: what is wrong, then a way out.
 
-use iolab_vocab::Refusal;
+use iolab_vocab::{Refusal, printable};
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -68,16 +68,34 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        write!(f, "error: {}", shown(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", shown(hint)),
             None => Ok(()),
         }
     }
 }
 
+/// A message names files and words of others; its own lines and columns stay.
+fn shown(text: &str) -> String {
+    let columns = |line: &str| line.split('\t').map(printable).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(columns).collect::<Vec<_>>().join("\n")
+}
+
 impl From<Refusal> for Failure {
     fn from(error: Refusal) -> Failure {
         Failure::new(&error.message).hint(&error.hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_name_holds_does_not_reach_the_terminal() {
+        let failure = Failure::new("no\u{1b}[31mfile:\tnone\r").note("line\u{7}").hint("a\u{9b}b");
+        let expected = "error: no\\u{1b}[31mfile:\tnone\\r\nline\\u{7}\nhint: a\\u{9b}b";
+        assert_eq!(failure.to_string(), expected);
     }
 }
