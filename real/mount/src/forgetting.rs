@@ -3,7 +3,6 @@
 
 use crate::open::Hosted;
 use fuser::{INodeNo, Notifier};
-use std::io::ErrorKind;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -27,11 +26,8 @@ fn forget(hosted: &Weak<Hosted>, notifier: &Notifier, told: &Receiver<()>) {
             return;
         };
         for it in forgettable {
-            match notifier.inval_entry(INodeNo(it.parent), &it.name) {
-                // It has forgotten the name by itself.
-                Err(error) if error.kind() != ErrorKind::NotFound => return,
-                _ => {}
-            }
+            // It may have forgotten the name by itself; another one will do as well.
+            let _ = notifier.inval_entry(INodeNo(it.parent), &it.name);
         }
     }
 }

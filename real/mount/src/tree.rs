@@ -171,8 +171,8 @@ impl Tree {
     pub(crate) fn forgettable(&self) -> Vec<Remembered> {
         let mut known = self.all();
         let many = known.len().saturating_sub(self.most / 2);
-        let asked = |inode: &Arc<Inode>| inode.asked.load(Ordering::Relaxed);
-        known.sort_by_key(asked);
+        // Requests go on meanwhile: each is looked at once, or there would be no order.
+        known.sort_by_cached_key(|inode| inode.asked.load(Ordering::Relaxed));
         let is_idle = |inode: &Inode| inode.member.is_none() && inode.opened().count == 0;
         let idle = known.into_iter().take(many).filter(|inode| is_idle(inode));
         idle.filter_map(|inode| self.name_of(&inode)).collect()
