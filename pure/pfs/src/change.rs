@@ -39,3 +39,13 @@ pub(crate) enum Change {
     /// the journal begins with.
     Numbers { inode: Inode, open: OpenNumber, sequence: u64 },
 }
+
+#[cfg(test)]
+impl Change {
+    /// A file (on two servers) or directory is made.
+    pub(crate) fn of_create(parent: u64, name: &str, inode: u64, kind: Kind) -> Change {
+        let layout = (kind == Kind::File).then(|| Layout::usual(2));
+        let (parent, inode, name) = (Inode(parent), Inode(inode), name.as_bytes().to_vec());
+        Change::Create { parent, name, inode, kind, mode: 0o640, layout }
+    }
+}

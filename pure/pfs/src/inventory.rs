@@ -58,12 +58,6 @@ mod tests {
     use crate::journal::SegmentHeader;
     use crate::{Kind, Layout, Message, OpenNumber, SessionId};
 
-    fn create(parent: u64, name: &str, inode: u64, kind: Kind) -> Change {
-        let layout = (kind == Kind::File).then(|| Layout::usual(2));
-        let (parent, inode, name) = (Inode(parent), Inode(inode), name.as_bytes().to_vec());
-        Change::Create { parent, name, inode, kind, mode: 0o640, layout }
-    }
-
     fn journal(changes: Vec<Change>) -> Vec<Vec<u8>> {
         let header = SegmentHeader { instance: 7, incarnation: 1, first: 1, checkpoint_bytes: 0 };
         let header = header.encode();
@@ -87,11 +81,11 @@ mod tests {
             session: SessionId(5),
         };
         let parts = journal(vec![
-            create(1, "d", 2, Kind::Directory),
-            create(2, "x", 3, Kind::File),
-            create(1, "open", 4, Kind::File),
-            create(1, "gone", 5, Kind::File),
-            create(1, "discarded", 6, Kind::File),
+            Change::of_create(1, "d", 2, Kind::Directory),
+            Change::of_create(2, "x", 3, Kind::File),
+            Change::of_create(1, "open", 4, Kind::File),
+            Change::of_create(1, "gone", 5, Kind::File),
+            Change::of_create(1, "discarded", 6, Kind::File),
             open(4),
             remove("open"),
             remove("gone"),
@@ -108,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_torn_end_costs_nothing_and_a_damaged_record_only_itself() {
-        let file = |name: &str, inode| create(1, name, inode, Kind::File);
+        let file = |name: &str, inode| Change::of_create(1, name, inode, Kind::File);
         let parts = journal(vec![file("a", 2), file("b", 3), file("c", 4), file("d", 5)]);
         let mut torn = parts.concat();
         torn.truncate(torn.len() - 9);

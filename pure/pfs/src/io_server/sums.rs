@@ -280,21 +280,19 @@ impl IoServer {
         result: Result<Outcome, Code>,
         out: &mut Vec<Action>,
     ) {
-        let (subfile, extents, replaced): (_, Vec<Extent>, Vec<Extent>) =
-            match self.serving.job(operation) {
-                Some(Work::Write { subfile, portion, strikes, .. }) => {
-                    *strikes = false;
-                    let extents = portion.extents();
-                    (*subfile, extents.clone(), extents)
-                }
-                Some(Work::Resize { subfile, bytes, strikes, .. }) => {
-                    *strikes = false;
-                    // Of the pages behind there is nothing to sum.
-                    let behind = Extent::new(*bytes, u64::MAX - *bytes);
-                    (*subfile, self.sums.split_page(*bytes).into_iter().collect(), vec![behind])
-                }
-                _ => return,
-            };
+        let (subfile, extents, behind): (_, Vec<Extent>, _) = match self.serving.job(operation) {
+            Some(Work::Write { subfile, portion, strikes, .. }) => {
+                *strikes = false;
+                (*subfile, portion.extents(), None)
+            }
+            Some(Work::Resize { subfile, bytes, strikes, .. }) => {
+                *strikes = false;
+                // Of the pages behind there is nothing to sum.
+                let behind = Extent::new(*bytes, u64::MAX - *bytes);
+                (*subfile, self.sums.split_page(*bytes).into_iter().collect(), Some(behind))
+            }
+            _ => return,
+        };
         match result {
             Ok(Outcome::Damaged { from, to }) => {
                 self.sums.found_damaged(subfile, from, to);
@@ -303,7 +301,8 @@ impl IoServer {
             }
             Ok(_) => {
                 self.sums.struck(now, subfile, &extents);
-                self.sums.written_anew(subfile, &replaced);
+                let replaced = behind.as_ref().map_or(&extents[..], std::slice::from_ref);
+                self.sums.written_anew(subfile, replaced);
                 self.begin_change(operation, out);
             }
             Err(code) => {

@@ -65,13 +65,7 @@ fn tell_opens(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Layout, SessionId};
-
-    fn create(parent: u64, name: &str, inode: u64, kind: Kind) -> Change {
-        let layout = (kind == Kind::File).then(|| Layout::usual(2));
-        let (parent, inode, name) = (Inode(parent), Inode(inode), name.as_bytes().to_vec());
-        Change::Create { parent, name, inode, kind, mode: 0o640, layout }
-    }
+    use crate::SessionId;
 
     fn remove(parent: u64, name: &str) -> Change {
         Change::Remove { parent: Inode(parent), name: name.into() }
@@ -87,13 +81,13 @@ mod tests {
         let mut names = Names::new();
         let pointer = Pointer { setting: 3, units: 99 };
         let changes = [
-            create(1, "d", 2, Kind::Directory),
-            create(2, "e", 3, Kind::Directory),
-            create(3, "x", 4, Kind::File),
-            create(1, "unnamed", 5, Kind::File),
-            create(1, "open", 6, Kind::File),
-            create(1, "orphan", 7, Kind::File),
-            create(1, "gone", 8, Kind::File),
+            Change::of_create(1, "d", 2, Kind::Directory),
+            Change::of_create(2, "e", 3, Kind::Directory),
+            Change::of_create(3, "x", 4, Kind::File),
+            Change::of_create(1, "unnamed", 5, Kind::File),
+            Change::of_create(1, "open", 6, Kind::File),
+            Change::of_create(1, "orphan", 7, Kind::File),
+            Change::of_create(1, "gone", 8, Kind::File),
             open(1, 4),
             open(2, 6),
             open(3, 6),

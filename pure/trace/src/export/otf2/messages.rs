@@ -72,10 +72,15 @@ impl Messages {
         }
     }
 
+    /// The number of a communicator there: that of all ranks for one that was not declared.
+    fn communicator(&self, communicator: i64) -> usize {
+        let last = self.communicators.len() - 1;
+        usize::try_from(communicator).ok().filter(|at| *at < last).unwrap_or(last)
+    }
+
     /// The number of a communicator there, and a rank's place in it.
     fn place(&self, communicator: i64, rank: u32) -> Option<(usize, i64)> {
-        let last = self.communicators.len() - 1;
-        let at = usize::try_from(communicator).ok().filter(|at| *at < last).unwrap_or(last);
+        let at = self.communicator(communicator);
         let place = self.communicators[at].iter().position(|member| *member == rank)?;
         Some((at, place as i64))
     }
@@ -154,8 +159,7 @@ impl Messages {
     ) -> Vec<i64> {
         let known = COLLECTIVES.iter().find(|row| row.0 == event.function);
         let operation = known.map_or(0, |row| row.1);
-        let last = self.communicators.len() - 1;
-        let at = usize::try_from(communicator).ok().filter(|at| *at < last).unwrap_or(last);
+        let at = self.communicator(communicator);
         let each = i64::try_from(bytes.unwrap_or(0)).unwrap_or(i64::MAX);
         let all = each.saturating_mul(self.communicators[at].len() as i64);
         let is_root = root.map(i64::from) == Some(i64::from(event.rank));
