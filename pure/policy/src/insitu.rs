@@ -59,7 +59,7 @@ pub use arriving::Arriving;
 pub use catalog::Catalog;
 pub use count::{Count, Counts, PLACE_BYTES, Totals};
 pub use cruel::Cruel;
-pub use decision::decision;
+pub use decision::{decided_by, decision};
 pub use defer_close::DeferClose;
 pub use drive::Driver;
 pub use fsync_relax::FsyncRelax;

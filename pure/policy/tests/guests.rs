@@ -173,3 +173,22 @@ fn descriptors_are_counted_by_process_and_number() {
     assert_eq!(scene(&[3]), "0:native");
     assert_eq!(scene(&[3, 5]), "0:open");
 }
+
+#[test]
+fn a_link_is_a_second_name_and_the_first_one_leads_there_still() {
+    for function in [Function::LINK, Function::LINKAT, Function::SYMLINK] {
+        let link = Event { argument: i64::from(RENAMED.0), result: 0, ..on(0, function, -1) };
+        let names = [FILE, RENAMED].map(|file| Event { file, ..open(1, 4) });
+        for by_name in names {
+            let found = steps("write-back", &[Made(open(0, 3)), Made(link), Made(by_name)]);
+            assert_eq!(found.last().expect("the open"), "1:native", "{function:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_range_of_descriptors_may_be_all_that_are_left() {
+    let all = Event { argument: i64::from(u32::MAX), ..on(0, Function::CLOSE_RANGE, 3) };
+    let found = steps("write-back", &[Made(open(0, 7)), Made(all), Made(open(1, 3))]);
+    assert_eq!(found[3..], ["0:close", "0:native", "0:end", "1:native", "1:begin", "1:open"]);
+}

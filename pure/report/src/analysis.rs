@@ -148,7 +148,7 @@ impl Analysis {
             }
         }
         if is_copy
-            && let Ok(target) = usize::try_from(event.argument)
+            && let Some(target) = event.second_file().index()
             && let Some(totals) = self.files.get_mut(target)
         {
             totals.copied_to(row, event);

@@ -2,6 +2,7 @@
 
 use crate::{Causes, Class, Function, Header, Layer};
 use iolab_vocab::{FileId, Nanos};
+use std::ops::RangeInclusive;
 
 /// From this bit on, the argument of a row that counts seeks holds their number.
 pub(crate) const COUNT_SHIFT: u32 = 8;
@@ -75,6 +76,27 @@ impl Event {
     /// How long the call took.
     pub const fn duration(&self) -> Nanos {
         self.end.since(self.start)
+    }
+
+    /// The file that a call names second, to which it moves, links or copies the first; none of other calls.
+    pub fn second_file(&self) -> FileId {
+        match self.function.class() {
+            Class::Rename | Class::Copy => {
+                u32::try_from(self.argument).map_or(FileId::NONE, FileId)
+            }
+            _ => FileId::NONE,
+        }
+    }
+
+    /// The descriptors that a `close` or `close_range` gives up.
+    pub fn closed_descriptors(&self) -> RangeInclusive<i32> {
+        let last = match self.function {
+            Function::CLOSE_RANGE if self.argument >= 0 => {
+                i32::try_from(self.argument).unwrap_or(i32::MAX)
+            }
+            _ => self.fd,
+        };
+        self.fd..=last.max(self.fd)
     }
 
     /// How many calls it stands for: calls on a stream that reach nothing below are counted in one

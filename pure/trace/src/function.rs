@@ -344,6 +344,13 @@ impl Class {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(pub u16);
 
+impl Function {
+    /// Of what gives a file another name: whether it has the old one still.
+    pub const fn keeps_name(self) -> bool {
+        matches!(self, Function::LINK | Function::LINKAT | Function::SYMLINK)
+    }
+}
+
 /// What the table says about a function.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {

@@ -64,7 +64,7 @@ fn observe(event: &Event, index: usize, files: &mut [Initial]) {
         Class::Rename if event.result >= 0 => {
             file.learn(true);
             file.size_open = false;
-            let target = usize::try_from(event.argument).ok().and_then(|i| files.get_mut(i));
+            let target = event.second_file().index().and_then(|target| files.get_mut(target));
             target.into_iter().for_each(|target| target.learn(false));
         }
         Class::MakeDirectory => {

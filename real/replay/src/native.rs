@@ -146,13 +146,8 @@ impl Native<'_> {
     }
 
     fn close(&self, event: &Event) -> Done {
-        let last = match event.function {
-            Function::CLOSE_RANGE if event.argument >= 0 => {
-                i32::try_from(event.argument).unwrap_or(i32::MAX)
-            }
-            _ => event.fd,
-        };
-        let closed = self.tables.remove(event.process, event.fd, last);
+        let (first, last) = event.closed_descriptors().into_inner();
+        let closed = self.tables.remove(event.process, first, last);
         match (closed.first(), event.errno()) {
             (None, Some(errno)) => Done::Result(Err(Errno::from_raw_os_error(errno))),
             (None, None) if event.function != Function::CLOSE_RANGE => UNKNOWN_DESCRIPTOR,
@@ -256,11 +251,21 @@ impl Native<'_> {
     }
 
     fn rename(&self, event: &Event) -> Done {
-        let target = usize::try_from(event.argument).ok().and_then(|file| self.scratch.place(file));
+        let target = event.second_file().index().and_then(|file| self.scratch.place(file));
         let Some(target) = target else { return FOREIGN };
-        self.by_path(event, |root, path| match event.function {
-            Function::LINK => fs::linkat(root, path, root, target, AtFlags::empty()).map(|()| 0),
-            _ => fs::renameat(root, path, root, target).map(|()| 0),
+        self.by_path(event, |root, path| {
+            match event.function {
+                Function::LINK | Function::LINKAT => {
+                    fs::linkat(root, path, root, target, AtFlags::empty())
+                }
+                Function::SYMLINK => {
+                    let to_root = target.components().skip(1).map(|_| "..");
+                    let contents = to_root.collect::<std::path::PathBuf>().join(path);
+                    fs::symlinkat(contents, root, target)
+                }
+                _ => fs::renameat(root, path, root, target),
+            }
+            .map(|()| 0)
         })
     }
 

@@ -161,11 +161,8 @@ impl Resources {
         if names {
             out.push(self.names());
         }
-        if matches!(class, Class::Rename | Class::Copy)
-            && (0..self.files.into()).contains(&event.argument)
-        {
-            out.push(event.argument as u32);
-        }
+        let second = event.second_file().index().filter(|&file| file < self.files as usize);
+        out.extend(second.map(|file| file as u32));
         if event.function == Function::FORK
             && let Some(&child) =
                 u32::try_from(event.result).ok().and_then(|pid| self.by_pid.get(&pid))

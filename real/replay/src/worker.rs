@@ -9,7 +9,7 @@ use crate::staged::{Feeder, Stacks};
 use crate::turns::Turns;
 use crate::{Difference, Pace, ReplayError, Settings, Summary};
 use iolab_policy::insitu::guest::{StackId, Step};
-use iolab_policy::insitu::{Call, Handle, Outcome, ProcessStep};
+use iolab_policy::insitu::{Call, Handle, Outcome, ProcessStep, decided_by};
 use iolab_trace::{Class, Event, Function, Trace};
 use iolab_vocab::{FileId, Nanos};
 use rustix::io::Errno;
@@ -90,8 +90,7 @@ fn files_with_strange_content(trace: &Trace) -> Vec<bool> {
     for event in &trace.events {
         let class = event.function.class();
         if matches!(class, Class::Rename | Class::Copy | Class::Map) {
-            let other = u32::try_from(event.argument).map_or(FileId::NONE, FileId);
-            for file in [event.file, other].into_iter().filter_map(FileId::index) {
+            for file in [event.file, event.second_file()].into_iter().filter_map(FileId::index) {
                 strange.get_mut(file).into_iter().for_each(|flag| *flag = true);
             }
         }
@@ -224,14 +223,7 @@ impl<'a> ReplayThread<'a> {
         let (memory, decisions) = (&mut self.memory, &mut self.decided);
         let outcome =
             staged.feed(handle, call, &mut Feeder { memory, began: context.began, decisions });
-        // What another process made a stack do is nothing that a thread of its own did.
-        let (rank, thread) = match process == event.process {
-            true => (event.rank, event.thread),
-            false => {
-                let entry = context.trace.header.processes.get(process as usize);
-                (entry.map_or(-1, |entry| entry.rank), 0)
-            }
-        };
+        let (rank, thread) = decided_by(event, process, &context.trace.header);
         let file = staged.file;
         let rows = self.decided.drain(..);
         self.decisions

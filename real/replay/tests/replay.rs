@@ -317,6 +317,32 @@ fn errors_and_names_come_out_as_recorded() {
 }
 
 #[test]
+fn links_are_made_and_lead_where_they_led() {
+    let mut program = Program::new(&["/d/one", "/d/hard", "/d/in/soft"]);
+    let linked = |name, function| Event { file: FileId(0), argument: name, ..Event::of(function) };
+    program.open(0, 3, O_RDWR_CREAT);
+    program.write(3, 100);
+    program.push(linked(1, Function::LINKAT));
+    program.push(linked(2, Function::SYMLINK));
+    program.sizes = vec![100; 3];
+    for file in 0..3 {
+        program.open(file, 4 + file as i32, 0);
+        program.read(4 + file as i32, 200);
+    }
+    for strategies in [&[][..], &["write-back"]] {
+        let scratch = tempfile::tempdir().unwrap();
+        replay_into(scratch.path(), &program.trace, strategies);
+        let place = |name: &str| scratch.path().join("d").join(name);
+        assert_eq!(std::fs::metadata(place("one")).unwrap().len(), 100);
+        assert!(place("in/soft").is_symlink(), "{strategies:?}");
+        for name in ["hard", "in/soft"] {
+            let bytes = |name| std::fs::read(place(name)).unwrap();
+            assert_eq!(bytes(name), bytes("one"), "{name} {strategies:?}");
+        }
+    }
+}
+
+#[test]
 fn a_directory_in_use_is_refused_unless_it_is_meant() {
     let scratch = tempfile::tempdir().unwrap();
     std::fs::write(scratch.path().join("precious"), "data").unwrap();

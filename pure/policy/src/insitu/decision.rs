@@ -13,7 +13,17 @@
 //! 11 close, 12 advise. When a wait ends is the driver's business, so it is not part of the decision.
 
 use super::{At, Call, Command, Slot};
-use iolab_trace::{Event, Function};
+use iolab_trace::{Event, Function, Header};
+
+/// The rank and thread that a decision of a stack of `process` is told of: those of the call, unless another process
+/// made it, which is nothing that a thread of the stack's own did.
+pub fn decided_by(event: &Event, process: u32, header: &Header) -> (i32, u32) {
+    if process == event.process {
+        return (event.rank, event.thread);
+    }
+    let entry = header.processes.get(process as usize);
+    (entry.map_or(-1, |entry| entry.rank), 0)
+}
 
 /// The row of a command; file, process, thread and times are the driver's to fill in.
 pub fn decision(command: &Command) -> Event {

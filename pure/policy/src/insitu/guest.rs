@@ -90,13 +90,11 @@ struct Staged {
 }
 
 /// The staged descriptions of one process. Of others of its run it knows by [`super::Guests`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Guest {
     specs: Vec<StrategySpec>,
-    /// Which of them hold or keep bytes.
-    owning: Vec<bool>,
-    /// No other process of the run has the file open that is opened next.
-    pub(super) is_alone: bool,
+    /// Another process of the run has the file open that is opened next.
+    pub(super) is_shared: bool,
     descriptors: BTreeMap<i32, Handle>,
     descriptions: BTreeMap<Handle, Description>,
     stacks: BTreeMap<StackId, Staged>,
@@ -108,16 +106,7 @@ impl Guest {
     /// A process at its start, under these strategies, top first. A child after fork starts anew:
     /// what it inherits passes.
     pub fn new(specs: &[StrategySpec]) -> Guest {
-        Guest {
-            specs: specs.to_vec(),
-            owning: specs.iter().map(StrategySpec::owns_files).collect(),
-            is_alone: true,
-            descriptors: BTreeMap::new(),
-            descriptions: BTreeMap::new(),
-            stacks: BTreeMap::new(),
-            next_handle: 0,
-            next_stack: 0,
-        }
+        Guest { specs: specs.to_vec(), ..Guest::default() }
     }
 
     /// The strategies that choose a file, top first: what `Step::Begin` asks to build.
@@ -126,13 +115,8 @@ impl Guest {
         path: &'a str,
     ) -> impl Iterator<Item = &'a StrategySpec> + 'a {
         let is_data = super::runtimes::owner_of(path).is_none();
-        specs.iter().filter(move |spec| is_data && chooses(spec, path))
-    }
-
-    /// Whether a stack for this file would hold or keep bytes.
-    fn owns(&self, path: &str) -> bool {
-        let owning = self.specs.iter().zip(&self.owning).filter(|(_, owns)| **owns);
-        owning.map(|(spec, _)| spec).any(|spec| chooses(spec, path))
+        let hears = |spec: &StrategySpec| spec.layer() == Heard::Posix;
+        specs.iter().filter(move |spec| is_data && hears(spec) && spec.selection.chooses(path))
     }
 
     /// The stack and description a descriptor is staged on, if it is.
@@ -175,8 +159,7 @@ impl Guest {
     fn carry_out(&mut self, (act, files): Rule, event: &Event, out: &mut Vec<Step>) {
         let stacks = match files {
             Files::Named => self.stack_of(event.file).into_iter().collect(),
-            Files::Second if event.argument < 0 => Vec::new(),
-            Files::Second => self.stack_of(FileId(event.argument as u32)).into_iter().collect(),
+            Files::Second => self.stack_of(event.second_file()).into_iter().collect(),
             Files::HandedOn => self.stacks_with(|description| !description.close_on_exec),
             Files::All => self.stacks_with(|_| true),
         };
@@ -193,8 +176,8 @@ impl Guest {
     /// another file.
     pub(super) fn follow_name(&mut self, event: &Event) {
         let name = match event.function.class() {
-            Class::Rename if event.function == Function::LINK => return,
-            Class::Rename if event.argument >= 0 => FileId(event.argument as u32),
+            Class::Rename if event.function.keeps_name() => return,
+            Class::Rename if event.argument >= 0 => event.second_file(),
             Class::Unlink => FileId::NONE,
             _ => return,
         };
@@ -227,8 +210,8 @@ impl Guest {
             Some(stack) if self.stacks[&stack].released => return,
             Some(stack) => stack,
             None => {
-                let owns = self.owns(path);
-                if owns && !self.is_alone {
+                let owns = Guest::chosen(&self.specs, path).any(StrategySpec::owns_files);
+                if owns && self.is_shared {
                     return;
                 }
                 self.begin(event.file, owns, out)
@@ -257,12 +240,8 @@ impl Guest {
     }
 
     fn close(&mut self, event: &Event, out: &mut Vec<Step>) {
-        let last = match event.function {
-            Function::CLOSE_RANGE if event.argument >= 0 => event.argument as i32,
-            _ => event.fd,
-        };
-        let closed: Vec<i32> =
-            self.descriptors.range(event.fd..=last.max(event.fd)).map(|(&fd, _)| fd).collect();
+        let closed = self.descriptors.range(event.closed_descriptors());
+        let closed: Vec<i32> = closed.map(|(&fd, _)| fd).collect();
         let mut ended = Vec::new();
         for fd in closed {
             self.drop_descriptor(fd, out, &mut ended);
@@ -396,11 +375,6 @@ impl Guest {
         self.settle(stack, out);
         self.stacks.get_mut(&stack).expect("a stack that exists").released = true;
     }
-}
-
-/// Whether a strategy of the layer POSIX is for files of that path.
-fn chooses(spec: &StrategySpec, path: &str) -> bool {
-    spec.layer() == Heard::Posix && spec.selection.chooses(path)
 }
 
 impl Whence {

@@ -15,9 +15,10 @@
 use super::guest::{Guest, Step};
 use super::rules::{Effect, Files, effect};
 use super::{StrategySpec, rules};
-use iolab_trace::{Class, Event, Function};
+use iolab_trace::{Class, Event};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// What a driver does next, and by the stacks of which process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +56,13 @@ impl Guests {
         if self.specs.is_empty() {
             return out.push(ProcessStep { process, step: Step::Native });
         }
-        let is_alone = self.seen_by_others(event, out);
+        let is_shared = self.seen_by_others(event, out);
         self.settle_in(event, out);
         let specs = &self.specs;
         let guest = self.guests.entry(process).or_insert_with(|| Guest::new(specs));
-        guest.is_alone = is_alone;
+        guest.is_shared = is_shared;
         guest.step(event, path, &mut self.steps);
-        out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
+        self.hand_over(process, out);
         if let Some(open_files) = &mut self.open_files {
             open_files.follow(event);
         }
@@ -74,47 +75,50 @@ impl Guests {
         }
     }
 
-    /// Before a call: what others hold of the files it names goes out. Whether a file that it opens is
-    /// nobody else's.
-    fn seen_by_others(&mut self, event: &Event, out: &mut Vec<ProcessStep>) -> bool {
-        let class = event.function.class();
-        let Some(open_files) = &self.open_files else { return true };
-        if event.result < 0 || class.moves_data() || matches!(class, Class::Seek | Class::Close) {
-            return true;
-        }
-        if class == Class::Open && event.length >= 0 {
-            let others = open_files.others(event.file, event.process);
-            let is_alone = others.is_empty();
-            self.drain(others, event.file, out);
-            return is_alone;
-        }
-        let Effect::Before(rules) = effect(event.function, rules::Detail::default()) else {
-            return true;
-        };
-        for (_, files) in rules {
-            let file = match files {
-                Files::Named => event.file,
-                Files::Second => second(event),
-                Files::All | Files::HandedOn => continue,
-            };
-            let Some(open_files) = &self.open_files else { continue };
-            self.drain(open_files.others(file, event.process), file, out);
-        }
-        self.follow_name(event);
-        true
+    /// The steps of a process's guest are steps of the run.
+    fn hand_over(&mut self, process: u32, out: &mut Vec<ProcessStep>) {
+        out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
     }
 
-    /// What these processes hold of a file goes out. One at most holds any.
-    fn drain(&mut self, processes: Vec<u32>, file: FileId, out: &mut Vec<ProcessStep>) {
-        for process in processes {
+    /// Before a call: what others hold of the files it names goes out. Whether others have the file open
+    /// that it opens.
+    fn seen_by_others(&mut self, event: &Event, out: &mut Vec<ProcessStep>) -> bool {
+        let class = event.function.class();
+        if event.result < 0 || class.moves_data() || matches!(class, Class::Seek | Class::Close) {
+            return false;
+        }
+        if class == Class::Open {
+            return event.length >= 0 && self.drain(event.file, event.process, out);
+        }
+        let Effect::Before(rules) = effect(event.function, rules::Detail::default()) else {
+            return false;
+        };
+        for (_, files) in rules {
+            match files {
+                Files::Named => _ = self.drain(event.file, event.process, out),
+                Files::Second => _ = self.drain(event.second_file(), event.process, out),
+                Files::All | Files::HandedOn => {}
+            }
+        }
+        self.follow_name(event);
+        false
+    }
+
+    /// What others than this process hold of a file goes out; one at most holds any. Whether any of them has
+    /// it open.
+    fn drain(&mut self, file: FileId, than: u32, out: &mut Vec<ProcessStep>) -> bool {
+        let Some(open_files) = &self.open_files else { return false };
+        let others = open_files.others(file, than);
+        for &process in &others {
             let Some(guest) = self.guests.get_mut(&process) else { continue };
             if guest.drain(file, &mut self.steps)
                 && let Some(open_files) = &mut self.open_files
             {
                 open_files.disturb(file, process);
             }
-            out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
+            self.hand_over(process, out);
         }
+        !others.is_empty()
     }
 
     /// A process comes back to a file that another one has been at.
@@ -126,8 +130,8 @@ impl Guests {
             if let Some(guest) = self.guests.get_mut(&process) {
                 guest.drained(file, is_shared, &mut self.steps);
             }
-            out.extend(self.steps.drain(..).map(|step| ProcessStep { process, step }));
         }
+        self.hand_over(process, out);
     }
 
     /// A file that others have open may change its name by this process's hand.
@@ -136,7 +140,7 @@ impl Guests {
         if !matches!(event.function.class(), Class::Rename | Class::Unlink) {
             return;
         }
-        let names = [event.file, second(event)].into_iter();
+        let names = [event.file, event.second_file()].into_iter();
         let others: Vec<u32> =
             names.flat_map(|file| open_files.others(file, event.process)).collect();
         for other in others {
@@ -145,11 +149,6 @@ impl Guests {
             }
         }
     }
-}
-
-/// The file that a call names second, if it does.
-fn second(event: &Event) -> FileId {
-    u32::try_from(event.argument).map_or(FileId::NONE, FileId)
 }
 
 /// A regular file that some process has open.
@@ -197,7 +196,7 @@ impl OpenFiles {
             return Vec::new();
         }
         let by_descriptor = self.descriptors.get(&(event.process, event.fd)).copied();
-        let named = [event.file, second(event)].map(|file| self.names.get(&file).copied());
+        let named = [event.file, event.second_file()].map(|file| self.names.get(&file).copied());
         let mut files = Vec::new();
         for entry in named.into_iter().chain([by_descriptor]).flatten() {
             let Some(entry) = self.entries.get_mut(&entry) else { continue };
@@ -229,24 +228,20 @@ impl OpenFiles {
                 }
                 _ => {}
             },
-            Class::Close => {
-                let last = match event.function {
-                    Function::CLOSE_RANGE if event.argument >= 0 => event.argument as i32,
-                    _ => event.fd,
-                };
-                self.part_range(process, event.fd, last.max(event.fd));
-            }
+            Class::Close => self.part_range(process, event.closed_descriptors()),
             Class::Rename => {
-                let named = match event.function {
-                    Function::LINK => self.names.get(&event.file).copied(),
-                    _ => self.names.remove(&event.file),
+                let new_name = event.second_file();
+                let keeps_name = event.function.keeps_name();
+                let named = match keeps_name {
+                    true => self.names.get(&event.file).copied(),
+                    false => self.names.remove(&event.file),
                 };
                 match named {
-                    Some(entry) => {
-                        self.names.insert(second(event), entry);
-                        self.rename(entry, second(event));
-                    }
-                    None => _ = self.names.remove(&second(event)),
+                    Some(entry) => _ = self.names.insert(new_name, entry),
+                    None => _ = self.names.remove(&new_name),
+                }
+                if let Some(entry) = named.filter(|_| !keeps_name) {
+                    self.rename(entry, new_name);
                 }
             }
             Class::Unlink => {
@@ -283,7 +278,8 @@ impl OpenFiles {
         }
     }
 
-    fn part_range(&mut self, process: u32, first: i32, last: i32) {
+    fn part_range(&mut self, process: u32, descriptors: RangeInclusive<i32>) {
+        let (first, last) = descriptors.into_inner();
         let range = self.descriptors.range((process, first)..=(process, last));
         let closed: Vec<i32> = range.map(|((_, fd), _)| *fd).collect();
         for fd in closed {
@@ -294,7 +290,7 @@ impl OpenFiles {
     }
 
     fn part_all(&mut self, process: u32) {
-        self.part_range(process, i32::MIN, i32::MAX);
+        self.part_range(process, i32::MIN..=i32::MAX);
     }
 
     fn leave(&mut self, process: u32, entry: u64) {

@@ -252,12 +252,8 @@ impl<'a> Kernel<'a> {
     }
 
     fn close(&mut self, event: &Event) {
-        let last = match event.function {
-            Function::CLOSE_RANGE if event.argument >= 0 => event.argument as i32,
-            _ => event.fd,
-        };
-        let table = &mut self.descriptors[event.process as usize];
-        table.retain(|fd, _| *fd < event.fd || *fd > last.max(event.fd));
+        let closed = event.closed_descriptors();
+        self.descriptors[event.process as usize].retain(|fd, _| !closed.contains(fd));
     }
 
     fn transfer(&mut self, event: &Event) -> Option<Cost> {
@@ -290,7 +286,7 @@ impl<'a> Kernel<'a> {
         let moved = Extent::new(event.offset.max(0) as u64, event.result as u64);
         let mut cost = self.storage.read(&mut self.inodes[source], moved);
         self.note(source, Direction::Read, moved);
-        let target = FileId(u32::try_from(event.argument).ok()?);
+        let target = event.second_file();
         if target.index().is_some_and(|name| name < self.names.len()) {
             let inode = self.inode(target, 0);
             self.note(inode, Direction::Write, moved);
@@ -322,10 +318,10 @@ impl<'a> Kernel<'a> {
     }
 
     fn rename(&mut self, event: &Event) {
-        let target = usize::try_from(event.argument).ok().filter(|name| *name < self.names.len());
+        let target = event.second_file().index().filter(|name| *name < self.names.len());
         if let (Some(source), Some(target)) = (event.file.index(), target) {
             self.names[target] = self.names[source];
-            if event.function != Function::LINK {
+            if !event.function.keeps_name() {
                 self.names[source] = None;
             }
         }

@@ -14,7 +14,7 @@ use iolab_device::local::PAGE_BYTES;
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{
     Call, Command, Driver, Errno, Guest, Guests, Handle, Interest, Outcome, ProcessStep, Short,
-    Slot, Stack, Totals, decision,
+    Slot, Stack, Totals, decided_by, decision,
 };
 use iolab_trace::{Class, Event};
 use iolab_vocab::{FileId, Nanos};
@@ -286,11 +286,7 @@ impl Driver for UnderWay<'_, '_> {
         let event = &self.setup.trace.events[self.passage.row];
         let (start, end) = (self.command_began, self.now());
         let process = self.passage.process;
-        // What another process made a stack do is nothing that a thread of its own did.
-        let (rank, thread) = match process == event.process {
-            true => (event.rank, event.thread),
-            false => (self.setup.trace.header.processes[process as usize].rank, 0),
-        };
+        let (rank, thread) = decided_by(event, process, &self.setup.trace.header);
         self.run.decisions.push(Event {
             rank,
             process,
