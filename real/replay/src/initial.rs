@@ -21,6 +21,8 @@ pub(crate) struct Initial {
     pub(crate) bytes: u64,
     /// It is a directory.
     pub(crate) directory: bool,
+    /// It is a regular file, so what was looked for below it was not there.
+    pub(crate) is_regular: bool,
     /// The size may still be learnt from the first open.
     size_open: bool,
 }
@@ -51,7 +53,7 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
     }
     let directories = parents(trace);
     for (entry, file) in trace.header.files.iter().zip(&mut files) {
-        file.directory |= directories.contains(entry.path.as_str());
+        file.directory |= directories.contains(entry.path.as_str()) && !file.is_regular;
     }
     files
 }
@@ -100,12 +102,14 @@ fn opened(event: &Event, file: &mut Initial) {
         }
         _ if event.function == Function::INHERITED => {
             file.learn(true);
+            file.is_regular = true;
             file.learn_size(event.length);
         }
         _ => {
             // An empty file that may be created here need not have been there.
             let created = has(flags::CREATE) && (has(flags::EXCLUSIVE) || event.length == 0);
             file.learn(!created);
+            file.is_regular |= file.existed == Some(true) && !file.directory;
             if has(flags::TRUNCATE) {
                 file.size_open = false;
             }

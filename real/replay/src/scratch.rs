@@ -8,6 +8,7 @@ use crate::content::{fill, seed_of};
 use crate::initial::Initial;
 use crate::{ReplayError, Settings};
 use iolab_trace::Trace;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -93,10 +94,10 @@ impl Scratch {
         Ok(())
     }
 
-    /// Directories above every file, but for those the program makes itself.
+    /// Directories above every file, but for those the program makes itself, and files that it looked below.
     fn make_directories(&self, directory: &Path, initial: &[Initial]) -> Result<(), ReplayError> {
-        let made_later: Vec<&Path> = (initial.iter().zip(&self.places))
-            .filter(|(file, _)| file.directory && file.existed == Some(false))
+        let not_made: BTreeSet<&Path> = (initial.iter().zip(&self.places))
+            .filter(|(file, _)| file.is_regular || file.directory && file.existed == Some(false))
             .filter_map(|(_, place)| place.as_deref())
             .collect();
         for (file, place) in initial.iter().zip(&self.places) {
@@ -105,9 +106,9 @@ impl Scratch {
                 true => Some(place.as_path()),
                 false => place.parent(),
             };
-            // Up to the first directory that the program makes.
+            // Up to the first that is none, or that the program makes.
             let ancestors: Vec<&Path> = wanted.into_iter().flat_map(Path::ancestors).collect();
-            let there = ancestors.iter().rev().take_while(|path| !made_later.contains(path));
+            let there = ancestors.iter().rev().take_while(|path| !not_made.contains(*path));
             if let Some(deepest) = there.last() {
                 let path = directory.join(deepest);
                 fs::create_dir_all(&path).map_err(at(&path))?;

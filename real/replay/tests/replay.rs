@@ -317,6 +317,21 @@ fn errors_and_names_come_out_as_recorded() {
 }
 
 #[test]
+fn a_file_is_one_although_something_was_looked_for_below_it() {
+    // As Python does with a program that might be a package.
+    let mut program = Program::new(&["/d/program", "/d/program/__init__.py"]);
+    program.push(Event { file: FileId(1), result: -20, ..Event::of(Function::STAT) });
+    program.sizes[0] = 500;
+    program.open(0, 3, 0);
+    let seek = Event { offset: -22, argument: 2, result: 478, ..Event::of(Function::LSEEK) };
+    program.on(3, seek);
+    let scratch = tempfile::tempdir().unwrap();
+    let summary = replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(summary.calls, 3);
+    assert_eq!(contents(scratch.path())["d/program"].len(), 500);
+}
+
+#[test]
 fn links_are_made_and_lead_where_they_led() {
     let mut program = Program::new(&["/d/one", "/d/hard", "/d/in/soft"]);
     let linked = |name, function| Event { file: FileId(0), argument: name, ..Event::of(function) };
