@@ -176,7 +176,7 @@ fn descriptors_are_counted_by_process_and_number() {
 
 #[test]
 fn a_link_is_a_second_name_and_the_first_one_leads_there_still() {
-    for function in [Function::LINK, Function::LINKAT, Function::SYMLINK] {
+    for function in [Function::LINK, Function::LINKAT, Function::SYMLINK, Function::SYMLINKAT] {
         let link = Event { argument: i64::from(RENAMED.0), result: 0, ..on(0, function, -1) };
         let names = [FILE, RENAMED].map(|file| Event { file, ..open(1, 4) });
         for by_name in names {

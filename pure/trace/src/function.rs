@@ -81,6 +81,7 @@ macro_rules! for_each_function {
             FCHDIR = 111 "fchdir" Posix Process (fd) -> status [fchdir];
             LINKAT = 113 "linkat" Posix Rename (directory path new_directory new_path flags) -> status [linkat];
             SYMLINK = 114 "symlink" Posix Rename (path new_path) -> status [symlink];
+            SYMLINKAT = 115 "symlinkat" Posix Rename (path new_directory new_path) -> status [symlinkat];
             FORK = 120 "fork" Posix Process () -> process [] by_hand [fork _Fork];
             VFORK = 121 "vfork" Posix Process () -> process [] by_hand [vfork];
             EXEC = 122 "exec" Posix Process (path arguments environment) -> status [] by_hand [execve execv execvp execvpe execl execlp execle fexecve execveat];
@@ -347,7 +348,12 @@ pub struct Function(pub u16);
 impl Function {
     /// Of what gives a file another name: whether it has the old one still.
     pub const fn keeps_name(self) -> bool {
-        matches!(self, Function::LINK | Function::LINKAT | Function::SYMLINK)
+        matches!(self, Function::LINK | Function::LINKAT) || self.is_symbolic()
+    }
+
+    /// Whether it makes a symbolic link: what it leads to need not be there.
+    pub const fn is_symbolic(self) -> bool {
+        matches!(self, Function::SYMLINK | Function::SYMLINKAT)
     }
 }
 

@@ -122,6 +122,17 @@ pub(crate) fn absolute<'a>(directory: i32, path: &'a [u8], buffer: &'a mut Buffe
     buffer.text()
 }
 
+/// `path` made absolute, relative to the directory that the absolute path `of` is in.
+pub(crate) fn beside<'a>(of: &[u8], path: &'a [u8], buffer: &'a mut Buffer) -> &'a [u8] {
+    if path.first() == Some(&b'/') {
+        return path;
+    }
+    let folder = of.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    buffer.push(&of[..folder]);
+    buffer.push(path);
+    buffer.text()
+}
+
 /// The directory relative paths start from.
 pub(crate) fn working_directory(buffer: &mut Buffer) -> &[u8] {
     // SAFETY: the kernel writes at most `room` bytes; its count includes the NUL.
@@ -189,6 +200,18 @@ mod tests {
         let here = std::env::current_dir().unwrap();
         let found = absolute(libc::AT_FDCWD, b"./a/b", &mut buffer);
         assert_eq!(found, here.join("a/b").to_str().unwrap().as_bytes());
+    }
+
+    #[test]
+    fn what_a_link_leads_to_counts_from_where_the_link_is() {
+        let beside = |of: &str, path: &str| {
+            let mut buffer = Buffer::new();
+            let text = beside(of.as_bytes(), path.as_bytes(), &mut buffer);
+            String::from_utf8(text.to_vec()).unwrap()
+        };
+        assert_eq!(beside("/a/b/link", "../c"), "/a/b/../c");
+        assert_eq!(beside("/link", "c"), "/c");
+        assert_eq!(beside("/a/link", "/c"), "/c");
     }
 
     #[test]

@@ -129,10 +129,19 @@ impl Tables {
         self.table(child).extend(inherited);
     }
 
-    /// The entry a descriptor was inherited from, if the trace has the process it came from.
-    pub(crate) fn inherited(&self, process: u32, fd: i32) -> Option<Entry> {
+    /// What stands behind a descriptor that a process had from the start: an entry of its own, or of the process
+    /// it came from, if that one is meant.
+    pub(crate) fn inherited(
+        &self,
+        process: u32,
+        fd: i32,
+        is_meant: impl Fn(&Entry) -> bool,
+    ) -> Option<Entry> {
+        if let Some(entry) = self.get_fd(process, fd).filter(&is_meant) {
+            return Some(entry);
+        }
         let parent = self.parents[process as usize]?;
-        let entry = self.get_fd(parent as u32, fd)?;
+        let entry = self.get_fd(parent as u32, fd).filter(is_meant)?;
         mark_shared(&entry);
         Some(entry)
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 const ENOENT: i64 = -2;
 const EEXIST: i64 = -17;
+const ENOTDIR: i64 = -20;
 const EISDIR: i64 = -21;
 
 /// One file before the program ran.
@@ -23,6 +24,8 @@ pub(crate) struct Initial {
     pub(crate) directory: bool,
     /// It is a regular file, so what was looked for below it was not there.
     pub(crate) is_regular: bool,
+    /// It cannot be: what would be its directory is a file.
+    pub(crate) is_below_file: bool,
     /// The size may still be learnt from the first open.
     size_open: bool,
 }
@@ -51,11 +54,29 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
             observe(event, index, &mut files);
         }
     }
-    let directories = parents(trace);
+    let directories = parents(trace, &files);
     for (entry, file) in trace.header.files.iter().zip(&mut files) {
         file.directory |= directories.contains(entry.path.as_str()) && !file.is_regular;
     }
+    follow_links(trace, order, &mut files);
     files
+}
+
+/// What has something below it by a symbolic link is a directory under its own name, too.
+fn follow_links(trace: &Trace, order: &[usize], files: &mut [Initial]) {
+    let links = order.iter().map(|&row| &trace.events[row]);
+    let links = links.filter(|event| event.function.is_symbolic() && event.result >= 0);
+    // A link to a link was made after that, most of the time.
+    for event in links.rev() {
+        let (Some(to), Some(link)) = (event.file.index(), event.second_file().index()) else {
+            continue;
+        };
+        if files.get(link).is_some_and(|link| link.directory)
+            && let Some(to) = files.get_mut(to).filter(|to| !to.is_regular)
+        {
+            to.directory = true;
+        }
+    }
 }
 
 fn observe(event: &Event, index: usize, files: &mut [Initial]) {
@@ -64,8 +85,10 @@ fn observe(event: &Event, index: usize, files: &mut [Initial]) {
         Class::Open => opened(event, file),
         Class::Stat | Class::Unlink if event.result >= 0 => file.learn(true),
         Class::Rename if event.result >= 0 => {
-            file.learn(true);
-            file.size_open = false;
+            if !event.function.is_symbolic() {
+                file.learn(true);
+                file.size_open = false;
+            }
             let target = event.second_file().index().and_then(|target| files.get_mut(target));
             target.into_iter().for_each(|target| target.learn(false));
         }
@@ -82,6 +105,7 @@ fn observe(event: &Event, index: usize, files: &mut [Initial]) {
             file.size_open = false;
         }
         _ if event.result == ENOENT => file.learn(false),
+        _ if event.result == ENOTDIR => not_below(file),
         _ => {}
     }
 }
@@ -90,6 +114,7 @@ fn opened(event: &Event, file: &mut Initial) {
     let has = |flag| event.argument & flag == flag;
     match event.result {
         ENOENT => file.learn(false),
+        ENOTDIR if !has(flags::DIRECTORY) => not_below(file),
         EEXIST => file.learn(true),
         EISDIR => {
             file.directory = true;
@@ -118,11 +143,20 @@ fn opened(event: &Event, file: &mut Initial) {
     }
 }
 
+/// The path leads through a file, if nothing was found there before.
+fn not_below(file: &mut Initial) {
+    file.is_below_file |= file.existed.is_none();
+    file.learn(false);
+}
+
 /// Every path that has another one below it.
-fn parents(trace: &Trace) -> BTreeSet<&str> {
+fn parents<'a>(trace: &'a Trace, files: &[Initial]) -> BTreeSet<&'a str> {
     let mut parents = BTreeSet::new();
-    for entry in &trace.header.files {
+    for (entry, file) in trace.header.files.iter().zip(files) {
         let mut path = entry.path.as_str();
+        if file.is_below_file {
+            path = path.rsplit_once('/').map_or(path, |(file, _)| file);
+        }
         while let Some((parent, _)) = path.rsplit_once('/') {
             if parent.is_empty() || !parents.insert(parent) {
                 break;

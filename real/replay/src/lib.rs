@@ -21,6 +21,7 @@ mod initial;
 mod native;
 mod order;
 mod outcome;
+mod root;
 mod scratch;
 mod staged;
 mod turns;

@@ -2,12 +2,14 @@
 
 use crate::content::fill;
 use crate::descriptors::{Description, Descriptor, Entry, Tables};
+use crate::root::{Directories, Root};
 use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_processor::native_open_flags;
 use iolab_trace::{Class, Event, Function};
-use rustix::fs::{self, Advice, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::{self, Errno};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 /// What became of a call.
@@ -22,6 +24,8 @@ pub(crate) enum Done {
 const UNKNOWN_DESCRIPTOR: Done = Done::Skipped("on a descriptor whose opening is not in the trace");
 const FOREIGN: Done = Done::Skipped("on something that is no regular file");
 const PHANTOM: Done = Done::Skipped("on a file made by a call that traces do not have");
+const NO_LINKS: Done =
+    Done::Skipped("symbolic links, which this kernel cannot keep in a directory");
 const OUTSIDE: Done = Done::Skipped("failed for a reason outside the files");
 /// What one transfer moves at most on Linux.
 const TRANSFER_BYTES_MAX: i64 = 0x7fff_f000;
@@ -59,12 +63,11 @@ impl Native<'_> {
             Class::Stat => self.stat(event),
             Class::Rename => self.rename(event),
             Class::Unlink | Class::RemoveDirectory => self.remove(event),
-            Class::MakeDirectory => self.by_path(event, |root, path| {
-                fs::mkdirat(root, path, Mode::from_raw_mode(0o755)).map(|()| 0)
-            }),
+            Class::MakeDirectory => {
+                self.by_path(event, |root, path| root.make_directory(path).map(|()| 0))
+            }
             Class::ListDirectory => self.by_path(event, |root, path| {
-                fs::openat(root, path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-                    .map(|_| 0)
+                root.file(path, OFlags::DIRECTORY, Mode::empty()).map(|_| 0)
             }),
             Class::Process => {
                 if event.function == Function::FORK {
@@ -100,7 +103,7 @@ impl Native<'_> {
     fn by_path(
         &self,
         event: &Event,
-        call: impl FnOnce(std::os::fd::BorrowedFd<'_>, &std::path::Path) -> Result<u64, Errno>,
+        call: impl FnOnce(&Root, &std::path::Path) -> Result<u64, Errno>,
     ) -> Done {
         let file = event.file.index();
         match file.and_then(|file| self.scratch.place(file)) {
@@ -113,11 +116,7 @@ impl Native<'_> {
     fn open(&self, event: &Event) -> Done {
         let fd = event.result as i32;
         let inherited = event.function == Function::INHERITED;
-        if inherited && let Some(entry) = self.tables.get_fd(event.process, fd) {
-            self.tables.insert(event.process, fd, entry);
-            return Done::Skipped("that only show what a process inherited");
-        }
-        if inherited && let Some(entry) = self.tables.inherited(event.process, fd) {
+        if inherited && let Some(entry) = self.inherited(event) {
             self.tables.insert(event.process, fd, entry);
             return Done::Skipped("that only show what a process inherited");
         }
@@ -128,7 +127,7 @@ impl Native<'_> {
         let wanted = open_flags(event);
         let mode = Mode::from_raw_mode(0o644);
         let opened = self.by_path(event, |root, path| {
-            let file = fs::openat(root, path, wanted | OFlags::CLOEXEC, mode)?;
+            let file = root.file(path, wanted, mode)?;
             let position = if inherited { event.offset.max(0) } else { 0 };
             if position > 0 {
                 fs::seek(&file, SeekFrom::Start(position as u64))?;
@@ -143,6 +142,22 @@ impl Native<'_> {
             self.tables.insert(event.process, fd, Entry::Foreign);
         }
         opened
+    }
+
+    /// What stands behind a descriptor that a process had from the start. A number may have been given again by a
+    /// call that the trace does not have: only what the event's name leads to counts, where it leads to something.
+    fn inherited(&self, event: &Event) -> Option<Entry> {
+        let identity =
+            |fd: BorrowedFd<'_>| fs::fstat(fd).map(|status| (status.st_dev, status.st_ino)).ok();
+        let place = event.file.index().and_then(|file| self.scratch.place(file));
+        let there = place.and_then(|place| {
+            let found = self.scratch.root().file(place, OFlags::PATH, Mode::empty()).ok()?;
+            identity(found.as_fd())
+        });
+        self.tables.inherited(event.process, event.result as i32, |entry| match entry {
+            Entry::Real(open) => there.is_none() || identity(open.fd.as_fd()) == there,
+            Entry::Foreign => there.is_none() || event.length < 0,
+        })
     }
 
     fn close(&self, event: &Event) -> Done {
@@ -213,7 +228,7 @@ impl Native<'_> {
                 self.on_descriptor(event, |d| fs::ftruncate(&d.fd, length).map(|()| 0))
             }
             _ => self.by_path(event, |root, path| {
-                let file = fs::openat(root, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+                let file = root.file(path, OFlags::WRONLY, Mode::empty())?;
                 fs::ftruncate(&file, length).map(|()| 0)
             }),
         }
@@ -244,41 +259,33 @@ impl Native<'_> {
     fn stat(&self, event: &Event) -> Done {
         match event.function {
             Function::FSTAT => self.on_descriptor(event, |d| fs::fstat(&d.fd).map(|_| 0)),
-            _ => self.by_path(event, |root, path| {
-                fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW).map(|_| 0)
-            }),
+            _ => self.by_path(event, |root, path| root.status(path).map(|_| 0)),
         }
     }
 
     fn rename(&self, event: &Event) -> Done {
         let target = event.second_file().index().and_then(|file| self.scratch.place(file));
         let Some(target) = target else { return FOREIGN };
+        if event.function.is_symbolic() && !self.scratch.root().may_have_links() {
+            return NO_LINKS;
+        }
         self.by_path(event, |root, path| {
             match event.function {
-                Function::LINK | Function::LINKAT => {
-                    fs::linkat(root, path, root, target, AtFlags::empty())
-                }
-                Function::SYMLINK => {
-                    let to_root = target.components().skip(1).map(|_| "..");
-                    let contents = to_root.collect::<std::path::PathBuf>().join(path);
-                    fs::symlinkat(contents, root, target)
-                }
-                _ => fs::renameat(root, path, root, target),
+                Function::LINK | Function::LINKAT => root.link(path, target),
+                _ if event.function.is_symbolic() => root.symbolic_link(path, target),
+                _ => root.rename(path, target),
             }
             .map(|()| 0)
         })
     }
 
     fn remove(&self, event: &Event) -> Done {
-        self.by_path(event, |root, path| {
-            let directory = event.function.class() == Class::RemoveDirectory
-                || fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|found| fs::FileType::from_raw_mode(found.st_mode).is_dir());
-            let may_be =
-                matches!(event.function, Function::RMDIR | Function::UNLINKAT | Function::REMOVE);
-            let how = if directory && may_be { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            fs::unlinkat(root, path, how).map(|()| 0)
-        })
+        let directories = match event.function {
+            Function::RMDIR => Directories::Only,
+            Function::UNLINKAT | Function::REMOVE => Directories::Too,
+            _ => Directories::Not,
+        };
+        self.by_path(event, |root, path| root.remove(path, directories).map(|()| 0))
     }
 }
 

@@ -1,17 +1,17 @@
 //! The scratch tree: where the files of a trace lie during a replay, and nothing outside it.
 //!
 //! A path of the trace, taken as text without `.` and `..`, becomes a path relative to the scratch
-//! directory and is opened through a descriptor of that directory. No symbolic links are made, and
-//! a used directory that has one on such a path is refused, so no call can lead out.
+//! directory, which is the root of every path ([`Root`]). A used directory that has a symbolic link on such a
+//! path is refused.
 
 use crate::content::{fill, seed_of};
 use crate::initial::Initial;
+use crate::root::Root;
 use crate::{ReplayError, Settings};
 use iolab_trace::Trace;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 /// Files that existed are filled up to this many bytes altogether; the rest is left sparse.
@@ -19,7 +19,7 @@ const FILL_BYTES_MAX: u64 = 1 << 30;
 
 /// The prepared tree.
 pub(crate) struct Scratch {
-    root: File,
+    root: Root,
     places: Vec<Option<PathBuf>>,
     seeds: Vec<u64>,
     phantoms: Vec<bool>,
@@ -41,7 +41,7 @@ impl Scratch {
         }
         let files = &trace.header.files;
         let mut scratch = Scratch {
-            root: File::open(directory).map_err(at(directory))?,
+            root: Root::open(directory).map_err(at(directory))?,
             places: files.iter().map(|entry| relative(&entry.path)).collect(),
             seeds: files.iter().map(|entry| seed_of(&entry.path)).collect(),
             phantoms: vec![false; files.len()],
@@ -56,8 +56,8 @@ impl Scratch {
     }
 
     /// The directory everything lies below.
-    pub(crate) fn root(&self) -> BorrowedFd<'_> {
-        self.root.as_fd()
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
     }
 
     /// Where a file lies, relative to the root; `None` for what has no path.
@@ -96,10 +96,11 @@ impl Scratch {
 
     /// Directories above every file, but for those the program makes itself, and files that it looked below.
     fn make_directories(&self, directory: &Path, initial: &[Initial]) -> Result<(), ReplayError> {
-        let not_made: BTreeSet<&Path> = (initial.iter().zip(&self.places))
+        let mut not_made: BTreeSet<&Path> = (initial.iter().zip(&self.places))
             .filter(|(file, _)| file.is_regular || file.directory && file.existed == Some(false))
             .filter_map(|(_, place)| place.as_deref())
             .collect();
+        not_made.extend(self.files_unnamed(initial));
         for (file, place) in initial.iter().zip(&self.places) {
             let Some(place) = place else { continue };
             let wanted = match file.directory {
@@ -140,7 +141,25 @@ impl Scratch {
                 self.notes.push(format!("{} is left sparse beyond {filled} bytes", path.display()));
             }
         }
+        for place in self.files_unnamed(initial) {
+            let path = directory.join(place);
+            if fs::symlink_metadata(&path).is_err() && path.parent().is_some_and(Path::is_dir) {
+                make_file(&path, 0, 0, 0).map_err(at(&path))?;
+            }
+        }
         Ok(())
+    }
+
+    /// Files that calls could find nothing below, so no directories, as far as nothing else was found there.
+    fn files_unnamed(&self, initial: &[Initial]) -> BTreeSet<&Path> {
+        let places = || initial.iter().zip(&self.places);
+        let found = places().filter(|(file, _)| file.existed == Some(true));
+        let directories: BTreeSet<&Path> = found
+            .flat_map(|(_, place)| place.iter().flat_map(|it| it.ancestors().skip(1)))
+            .collect();
+        let below = places().filter(|(file, _)| file.is_below_file);
+        let files = below.filter_map(|(_, place)| place.as_deref()?.parent());
+        files.filter(|file| !directories.contains(file)).collect()
     }
 }
 

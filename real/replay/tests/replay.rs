@@ -332,6 +332,84 @@ fn a_file_is_one_although_something_was_looked_for_below_it() {
 }
 
 #[test]
+fn a_number_that_was_given_again_out_of_sight_is_not_what_it_was_before() {
+    let mut program = Program::new(&["/old", "/new"]);
+    program.trace.header.processes.push(ProcessEntry {
+        pid: 101,
+        parent_pid: 100,
+        ..ProcessEntry::default()
+    });
+    program.sizes = vec![10, 50];
+    program.open(0, 3, 0);
+    program.open(1, 4, 0);
+    // The other process was started with the second file under the number of the first.
+    let inherited = Event {
+        file: FileId(1),
+        result: 3,
+        length: 50,
+        offset: 0,
+        argument: 0,
+        ..Event::of(Function::INHERITED)
+    };
+    program.push(Event { process: 1, ..inherited });
+    program.positions.insert(3, (1, 0));
+    program.read(3, 100);
+    program.trace.events.last_mut().unwrap().process = 1;
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+}
+
+#[test]
+fn what_was_looked_for_below_a_file_that_no_call_names_is_not_found_in_the_same_way() {
+    let names = ["/bin/tool/init.py", "/bin/other", "/bin/tool/module/init.py", "/bin/other/x/y"];
+    let mut program = Program::new(&names);
+    for (file, result) in [(0, -20), (1, 0), (2, -20), (3, -20)] {
+        program.push(Event { file: FileId(file), result, ..Event::of(Function::STAT) });
+    }
+    program.push(Event { file: FileId(0), argument: 0, result: -20, ..Event::of(Function::OPEN) });
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert!(scratch.path().join("bin/tool").is_file());
+}
+
+/// A program that makes a link to the root, and in that directory another one, by the way of the first.
+#[test]
+fn a_link_by_the_way_of_a_link_does_not_lead_out_of_the_scratch_directory() {
+    let mut program = Program::new(&["/", "/d/e/up", "/mine", "/d/e/up/link"]);
+    let linked =
+        |file, name| Event { file: FileId(file), argument: name, ..Event::of(Function::SYMLINKAT) };
+    program.push(Event { file: FileId(0), ..Event::of(Function::STAT) });
+    program.push(linked(0, 1));
+    program.push(linked(2, 3));
+    program.open(3, 3, O_RDWR_CREAT | 0o1000);
+    program.write(3, 100);
+    let outside = tempfile::tempdir().unwrap();
+    let mine = outside.path().join("mine");
+    std::fs::write(&mine, "mine").unwrap();
+    let scratch = outside.path().join("a/b");
+    std::fs::create_dir_all(&scratch).unwrap();
+    replay_into(&scratch, &program.trace, &[]);
+    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
+    assert_eq!(std::fs::metadata(scratch.join("mine")).unwrap().len(), 100);
+}
+
+#[test]
+fn a_link_may_lead_to_what_is_not_there_and_to_a_directory() {
+    let mut program = Program::new(&["/d/later", "/d/soft", "/data", "/d/dir", "/d/dir/file"]);
+    let linked =
+        |file, name| Event { file: FileId(file), argument: name, ..Event::of(Function::SYMLINK) };
+    program.push(linked(0, 1));
+    program.push(Event { file: FileId(1), argument: 0, result: -2, ..Event::of(Function::OPEN) });
+    program.push(linked(2, 3));
+    program.open(4, 3, O_RDWR_CREAT);
+    program.write(3, 100);
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert!(!scratch.path().join("d/later").exists());
+    assert_eq!(std::fs::metadata(scratch.path().join("data/file")).unwrap().len(), 100);
+}
+
+#[test]
 fn links_are_made_and_lead_where_they_led() {
     let mut program = Program::new(&["/d/one", "/d/hard", "/d/in/soft"]);
     let linked = |name, function| Event { file: FileId(0), argument: name, ..Event::of(function) };

@@ -34,7 +34,11 @@ unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
     }
     // SAFETY: the kernel just read the paths.
     unsafe {
-        let Some(number) = name(call.directory, call.path) else { return };
+        let first = match call.function.is_symbolic() {
+            true => name_led_to(call),
+            false => name(call.directory, call.path),
+        };
+        let Some(number) = first else { return };
         let mut argument = -1;
         if is_given(call.new_path) {
             argument = name(call.new_directory, call.new_path).map_or(-1, i64::from);
@@ -62,9 +66,27 @@ fn failed(result: isize) -> bool {
 /// Gives a path a number in the trace; `None` (and one more left out) when it is not followed.
 unsafe fn name(directory: usize, path: usize) -> Option<u32> {
     let mut buffer = path::Buffer::new();
-    let directory = if directory == ABSENT { libc::AT_FDCWD } else { directory as i32 };
     // SAFETY: the caller's promise.
-    let text = path::absolute(directory, unsafe { path::text(path) }, &mut buffer);
+    number(path::absolute(descriptor(directory), unsafe { path::text(path) }, &mut buffer))
+}
+
+/// As [`name`], what a symbolic link leads to: that counts from the directory the link is in.
+unsafe fn name_led_to(call: &Call) -> Option<u32> {
+    let (mut buffer, mut beside) = (path::Buffer::new(), path::Buffer::new());
+    // SAFETY: the caller's promise.
+    unsafe {
+        let link = path::text(call.new_path);
+        let link = path::absolute(descriptor(call.new_directory), link, &mut buffer);
+        number(path::beside(link, path::text(call.path), &mut beside))
+    }
+}
+
+/// The descriptor that a path counts from.
+fn descriptor(directory: usize) -> i32 {
+    if directory == ABSENT { libc::AT_FDCWD } else { directory as i32 }
+}
+
+fn number(text: &[u8]) -> Option<u32> {
     if let Some(reason) = scope::left_out(text) {
         leave_out(reason);
         return None;

@@ -74,6 +74,7 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_renameat2 by functions::renameat2;
         SYS_mkdirat by functions::mkdirat;
         SYS_linkat by functions::linkat;
+        SYS_symlinkat by functions::symlinkat;
         SYS_unlinkat by functions::unlinkat;
         SYS_readlinkat by functions::readlinkat;
         SYS_fchmod by functions::fchmod;
