@@ -273,16 +273,18 @@ fn can_touch(first: usize, end: usize, direction: Direction) -> bool {
 
 /// A program's records come from a few places in turn (stack, heap, constants); with one range
 /// each of them would be asked for anew at every call.
-const RANGES: usize = 4;
+const RANGES: usize = 8;
 
-/// A few ranges of good pages; the one that was asked for last is found first.
+/// A few ranges of good pages; the one that was asked for last is found first, and the one that has been there
+/// longest makes room for another.
 struct Ranges {
     list: [[usize; 2]; RANGES],
     last: usize,
+    oldest: usize,
 }
 
 impl Ranges {
-    const NONE: Ranges = Ranges { list: [[0, 0]; RANGES], last: 0 };
+    const NONE: Ranges = Ranges { list: [[0, 0]; RANGES], last: 0, oldest: 0 };
 
     fn cover(&mut self, start: usize, end: usize, direction: Direction) -> bool {
         if let Some(index) = self.list.iter().position(|range| is_within(*range, start, end)) {
@@ -290,7 +292,10 @@ impl Ranges {
             return true;
         }
         let touches = |range: &[usize; 2]| range[0] <= end && start <= range[1] && range[1] > 0;
-        self.last = self.list.iter().position(touches).unwrap_or((self.last + 1) % RANGES);
+        self.last = self.list.iter().position(touches).unwrap_or(self.oldest);
+        if self.last == self.oldest {
+            self.oldest = (self.oldest + 1) % RANGES;
+        }
         look(&mut self.list[self.last], start, end, direction)
     }
 }
@@ -386,6 +391,24 @@ mod tests {
             assert!(is_good(0, 0));
         }
         assert!(buffer.iter().all(|&byte| byte == 7), "looking changes nothing");
+    }
+
+    #[test]
+    fn places_that_take_turns_are_all_known_whatever_the_turns() {
+        let places: Vec<Vec<u8>> = (0..RANGES).map(|_| vec![0; 4 * PAGE_BYTES]).collect();
+        let one = |place: usize| one(places[place].as_ptr() as usize + 2 * PAGE_BYTES, 64)[0];
+        let mut known = KnownPages::new();
+        // One of them between each two of the others, as a program's own variables are.
+        for place in 1..RANGES {
+            assert!(
+                known.cover(&one(0), Direction::Out) && known.cover(&one(place), Direction::Out)
+            );
+        }
+        for place in 0..RANGES {
+            let start = one(place).iov_base as usize;
+            let is_known = known.out.list.iter().any(|range| is_within(*range, start, start + 64));
+            assert!(is_known, "place {place}");
+        }
     }
 
     #[test]
