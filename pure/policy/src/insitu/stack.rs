@@ -158,6 +158,11 @@ impl Stack {
         !self.needs.hears(Interest::of(call))
     }
 
+    /// Whether every call passes and nothing is counted, now and later: stages change by steps only.
+    pub fn is_idle(&self) -> bool {
+        self.needs == Interest::NOTHING && self.counts().next().is_none()
+    }
+
     /// How many stages have to be stepped for a call that comes in.
     pub fn stepped(&self, call: &Call) -> usize {
         let kind = Interest::of(call);

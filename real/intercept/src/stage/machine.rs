@@ -97,6 +97,11 @@ impl Machine {
         })
     }
 
+    /// Whether it makes no call but those that come in, by the descriptors that they come by.
+    pub(super) fn is_idle(&self) -> bool {
+        self.bottom.journal.is_none() && self.stack.is_idle()
+    }
+
     /// Whether reads are answered from what was read before.
     pub(super) fn keeps_bytes(&self) -> bool {
         self.stack.keeps_bytes()

@@ -271,7 +271,7 @@ pub(crate) fn duplicated(old: c_int, new: c_int) {
     shared::shared(old, new);
     if let Some(staged) = table::lookup(old)
         && let Some(mut change) = table::change()
-        && !change.share(new, staged)
+        && !change.share(new, staged, File::enter)
     {
         drop(change);
         life::release(staged.file);

@@ -1,5 +1,6 @@
 //! Descriptors of the stage's own: one for each staged description, so that nothing the program
-//! does to its numbers cuts the stage off from the file.
+//! does to its numbers cuts the stage off from the file. A stack that only passes calls has no use for one, and
+//! a second descriptor makes the kernel lock the file position at each call: there the program's only descriptor stands in.
 //!
 //! They stand above the program's limit where the system allows it, so that the program can open as
 //! many files as without us. Where the limit is the highest there is (`ulimit -n` sets it so), they stand in

@@ -51,7 +51,7 @@ pub(super) struct Description {
     file: AtomicU32,
     handle: AtomicU32,
     descriptors: AtomicU32,
-    /// The stage's own descriptor of it.
+    /// The stage's own descriptor of it; of a file that borrows, the program's, as long as it is the only one.
     own: AtomicI32,
 }
 
@@ -74,6 +74,8 @@ pub(super) struct File {
     holds: AtomicBool,
     /// Its machine answers reads from what it has read before.
     keeps: AtomicBool,
+    /// Its machine can do with the program's descriptors.
+    borrows: AtomicBool,
     /// What its strategies want to hear (`Interest`). All else passes without the lock.
     interest: AtomicU32,
     device: AtomicU64,
@@ -136,6 +138,7 @@ impl File {
             state: AtomicU8::new(State::Free as u8),
             holds: AtomicBool::new(false),
             keeps: AtomicBool::new(false),
+            borrows: AtomicBool::new(false),
             interest: AtomicU32::new(Interest::EVERYTHING.word()),
             device: AtomicU64::new(0),
             inode: AtomicU64::new(0),
@@ -299,9 +302,14 @@ impl Staged {
         self.description.descriptors.load(Relaxed) > 1
     }
 
-    /// The stage's own descriptor.
+    /// The stage's own descriptor, or what stands in for it.
     pub(super) fn own(&self) -> c_int {
         self.description.own.load(Relaxed)
+    }
+
+    /// Whether the program's descriptor stands in.
+    fn is_borrowed(&self) -> bool {
+        self.file.borrows.load(Relaxed) && !own::is_own(self.own())
     }
 }
 
@@ -452,6 +460,7 @@ impl Change {
         let entry = joined.map_or(null_mut(), |joined| (&raw const *joined.entry).cast_mut());
         file.entry.store(entry, Relaxed);
         file.keeps.store(machine.keeps_bytes(), Relaxed);
+        file.borrows.store(machine.is_idle(), Relaxed);
         file.publish(machine.interest());
         // SAFETY: inside the lock of an entry nobody uses yet.
         unsafe { *file.machine.get() = Some(machine) };
@@ -467,7 +476,7 @@ impl Change {
     pub(super) fn add_description(&mut self, fd: c_int, file: &'static File) -> Option<Staged> {
         let word = DESCRIPTOR.get(fd as usize)?;
         let index = DESCRIPTION.iter().position(|entry| entry.file.load(Relaxed) == 0)?;
-        let own = own::descriptor(fd)?;
+        let own = if file.borrows.load(Relaxed) { fd } else { own::descriptor(fd)? };
         let description = &DESCRIPTION[index];
         description.own.store(own, Relaxed);
         let handle = Handle(NEXT_HANDLE.fetch_add(1, Relaxed));
@@ -480,9 +489,28 @@ impl Change {
         Some(Staged { file, handle, description })
     }
 
-    /// A second descriptor for a description.
-    pub(super) fn share(&mut self, fd: c_int, with: Staged) -> bool {
+    /// A second descriptor for a description; false when it is to pass. What a description has borrowed may go now
+    /// while it stays, so that it gets a descriptor of the stage's own.
+    pub(super) fn share(
+        &mut self,
+        fd: c_int,
+        with: Staged,
+        enter: fn(&'static File) -> bool,
+    ) -> bool {
         let Some(word) = DESCRIPTOR.get(fd as usize) else { return false };
+        if with.is_borrowed() {
+            let Some(own) = own::descriptor(fd) else { return false };
+            if !enter(with.file) {
+                own::close(own);
+                return false;
+            }
+            with.description.own.store(own, Relaxed);
+            // SAFETY: inside the lock; the reference ends here.
+            if let Some(machine) = unsafe { with.file.machine() } {
+                machine.set_descriptor(with.handle, own);
+            }
+            with.file.leave();
+        }
         with.description.descriptors.fetch_add(1, Relaxed);
         let index = (&raw const *with.description as usize - DESCRIPTION.as_ptr() as usize)
             / size_of::<Description>();

@@ -144,6 +144,33 @@ fn what_others_wrote_during_the_open_is_known_when_bytes_are_held() {
     assert_eq!(guest.below(), [b"header", &[7; 94][..], b"behind"].concat());
 }
 
+/// Descriptors of this process that lead to a file.
+fn descriptors_to(path: &Path) -> usize {
+    let all = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    all.filter(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path)).count()
+}
+
+/// With a second descriptor of the description the kernel locks the position at each call.
+#[test]
+fn a_stack_that_only_passes_has_no_descriptor_of_its_own_until_the_program_has_two() {
+    let guest = guest("borrowed.null");
+    let first = guest.open(CREATE);
+    assert_eq!(descriptors_to(&guest.path), 1);
+    // SAFETY: takes no memory.
+    let second = unsafe { libc::dup(first) };
+    opening::duplicated(first, second);
+    assert_eq!(descriptors_to(&guest.path), 3);
+    assert_eq!(close(first), 0);
+    let staged = table::lookup(second).expect("it is served");
+    assert!(staged.own() != first && super::kernel::status(staged.own()).is_some());
+    assert_eq!(close(second), 0);
+    assert_eq!(descriptors_to(&guest.path), 0);
+    let held = self::guest("owned.wb");
+    let fd = held.open(CREATE);
+    assert_eq!(descriptors_to(&held.path), 2);
+    assert_eq!(close(fd), 0);
+}
+
 #[test]
 fn small_writes_are_held_until_the_close() {
     let guest = guest("a.wb");
