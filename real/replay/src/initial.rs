@@ -58,57 +58,75 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
     files
 }
 
+/// Whether a call found its name there; `None` where it does not say.
+pub(crate) fn found(event: &Event) -> Option<bool> {
+    let has = |flag| flags_asked(event) & flag == flag;
+    let class = event.function.class();
+    match (class, event.result) {
+        (_, ENOENT) => Some(false),
+        (Class::Open, EEXIST | EISDIR) | (Class::MakeDirectory, EEXIST) => Some(true),
+        (_, ..0) => None,
+        (Class::MakeDirectory, _) => Some(false),
+        // A link may lead nowhere.
+        _ if event.function == Function::SYMLINK => None,
+        (Class::Open, _) if event.length < 0 => (!has(flags::CREATE)).then_some(true),
+        (Class::Open, _) if has(flags::CREATE | flags::EXCLUSIVE) => Some(false),
+        // An empty file that may be created here need not have been there.
+        (Class::Open, _) if event.length == 0 && has(flags::CREATE) => None,
+        (Class::Open, _) => Some(true),
+        (Class::Stat | Class::Unlink | Class::Rename | Class::Truncate, _)
+        | (Class::RemoveDirectory | Class::ListDirectory, _) => Some(true),
+        _ => None,
+    }
+}
+
+/// The flags of an open; those of `creat` are in its name.
+pub(crate) fn flags_asked(event: &Event) -> i64 {
+    match event.function {
+        Function::CREAT => 1 | flags::CREATE | flags::TRUNCATE,
+        _ => event.argument,
+    }
+}
+
 fn observe(event: &Event, index: usize, files: &mut [Initial]) {
     let file = &mut files[index];
-    match event.function.class() {
-        Class::Open => opened(event, file),
-        Class::Stat | Class::Unlink if event.result >= 0 => file.learn(true),
-        Class::Rename if event.result >= 0 => {
-            file.learn(true);
-            file.size_open = false;
-            let target = event.second_file().index().and_then(|target| files.get_mut(target));
-            target.into_iter().for_each(|target| target.learn(false));
-        }
-        Class::MakeDirectory => {
-            file.directory = true;
-            file.learn(event.result == EEXIST);
-        }
-        Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => {
-            file.directory = true;
-            file.learn(true);
-        }
-        Class::Truncate | Class::Allocate | Class::Write if event.result >= 0 => {
-            file.learn(true);
-            file.size_open = false;
-        }
-        _ if event.result == ENOENT => file.learn(false),
+    let class = event.function.class();
+    match class {
+        Class::Open => return opened(event, file),
+        Class::MakeDirectory => file.directory = true,
+        Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => file.directory = true,
+        // Most symbolic links lead to what is there.
+        Class::Rename | Class::Allocate | Class::Write if event.result >= 0 => file.learn(true),
         _ => {}
+    }
+    found(event).into_iter().for_each(|found| file.learn(found));
+    let changes_size =
+        matches!(class, Class::Rename | Class::Truncate | Class::Allocate | Class::Write);
+    if event.result >= 0 && changes_size {
+        file.size_open = false;
+    }
+    if event.result >= 0 && class == Class::Rename {
+        let target = event.second_file().index().and_then(|target| files.get_mut(target));
+        target.into_iter().for_each(|target| target.learn(false));
     }
 }
 
 fn opened(event: &Event, file: &mut Initial) {
-    let has = |flag| event.argument & flag == flag;
+    let has = |flag| flags_asked(event) & flag == flag;
+    match found(event) {
+        Some(found) => file.learn(found),
+        None if event.result >= 0 => file.learn(event.length < 0),
+        None => return,
+    }
     match event.result {
-        ENOENT => file.learn(false),
-        EEXIST => file.learn(true),
-        EISDIR => {
-            file.directory = true;
-            file.learn(true);
-        }
+        EISDIR => file.directory = true,
         result if result < 0 => {}
-        _ if event.length < 0 => {
-            file.directory |= has(flags::DIRECTORY);
-            file.learn(true);
-        }
+        _ if event.length < 0 => file.directory |= has(flags::DIRECTORY),
         _ if event.function == Function::INHERITED => {
-            file.learn(true);
             file.is_regular = true;
             file.learn_size(event.length);
         }
         _ => {
-            // An empty file that may be created here need not have been there.
-            let created = has(flags::CREATE) && (has(flags::EXCLUSIVE) || event.length == 0);
-            file.learn(!created);
             file.is_regular |= file.existed == Some(true) && !file.directory;
             if has(flags::TRUNCATE) {
                 file.size_open = false;

@@ -17,6 +17,7 @@
 
 mod content;
 mod descriptors;
+mod images;
 mod initial;
 mod native;
 mod order;
@@ -24,6 +25,7 @@ mod outcome;
 mod scratch;
 mod staged;
 mod turns;
+mod unseen;
 mod worker;
 
 pub use outcome::{Difference, ReplayError, Summary};

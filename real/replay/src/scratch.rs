@@ -6,6 +6,7 @@
 
 use crate::content::{fill, seed_of};
 use crate::initial::Initial;
+use crate::unseen::Change;
 use crate::{ReplayError, Settings};
 use iolab_trace::Trace;
 use std::collections::BTreeSet;
@@ -20,9 +21,9 @@ const FILL_BYTES_MAX: u64 = 1 << 30;
 /// The prepared tree.
 pub(crate) struct Scratch {
     root: File,
+    directory: PathBuf,
     places: Vec<Option<PathBuf>>,
     seeds: Vec<u64>,
-    phantoms: Vec<bool>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -42,9 +43,9 @@ impl Scratch {
         let files = &trace.header.files;
         let mut scratch = Scratch {
             root: File::open(directory).map_err(at(directory))?,
+            directory: directory.to_owned(),
             places: files.iter().map(|entry| relative(&entry.path)).collect(),
             seeds: files.iter().map(|entry| seed_of(&entry.path)).collect(),
-            phantoms: vec![false; files.len()],
             notes: Vec::new(),
         };
         if !is_empty {
@@ -65,15 +66,32 @@ impl Scratch {
         self.places.get(file)?.as_deref()
     }
 
-    /// Whether a file was there although its directory was only made by the program: it came about
-    /// by a call that traces do not have (`symlink`, `mkfifo`, a socket's `bind`).
-    pub(crate) fn is_phantom(&self, file: usize) -> bool {
-        self.phantoms.get(file).is_some_and(|&phantom| phantom)
-    }
-
     /// What a file's content is drawn from.
     pub(crate) fn seed(&self, file: usize) -> u64 {
         self.seeds.get(file).copied().unwrap_or_default()
+    }
+
+    /// Makes or removes a name as somebody did whose calls the trace does not have. `false`: nothing was to be done.
+    pub(crate) fn change(&self, file: usize, change: Change) -> io::Result<bool> {
+        let Some(place) = self.place(file) else { return Ok(false) };
+        let path = self.directory.join(place);
+        let parent = path.parent().unwrap_or(&self.directory);
+        let there = fs::symlink_metadata(&path).ok();
+        match (change, there) {
+            (Change::ParentComes, _) if parent.is_dir() => return Ok(false),
+            (Change::ParentComes, _) => fs::create_dir_all(parent)?,
+            (Change::DirectoryComes, None) => fs::create_dir_all(&path)?,
+            (Change::FileComes { bytes }, there)
+                if there.as_ref().is_none_or(|it| it.is_file() && it.len() == 0 && bytes > 0) =>
+            {
+                fs::create_dir_all(parent)?;
+                make_file(&path, self.seed(file), bytes.min(FILL_BYTES_MAX), bytes)?;
+            }
+            (Change::Goes, Some(there)) if there.is_dir() => fs::remove_dir(&path)?,
+            (Change::Goes, Some(_)) => fs::remove_file(&path)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// In a directory that was in use: removes files in the way, refuses links.
@@ -126,11 +144,8 @@ impl Scratch {
                 continue;
             };
             let path = directory.join(place);
-            if path.is_dir() {
-                continue;
-            }
-            if !path.parent().is_some_and(Path::is_dir) {
-                self.phantoms[index] = true;
+            // What is in a directory that the program makes or moves there comes when its turn comes.
+            if path.is_dir() || !path.parent().is_some_and(Path::is_dir) {
                 continue;
             }
             let filled = file.bytes.min(budget);
