@@ -15,6 +15,7 @@ mod names;
 mod objects;
 mod order;
 mod positions;
+mod served;
 mod sizes;
 
 use crate::spool::{CONTROL_BYTES, CONTROL_MAGIC, SPOOL_VERSION, control, read_u32, read_u64};
@@ -139,6 +140,9 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
     mpi::resolve(&mut gathered, &mut header);
     objects::resolve(&mut gathered, &mut header);
     positions::derive(&mut gathered, &mut header);
+    if !spools.launch.mounted_over.is_empty() {
+        served::resolve(&mut gathered.events, &mut header);
+    }
     missing::tell(spools, &gathered, &mut header);
     let mut events = gathered.events;
     order::outer_first(&mut events);

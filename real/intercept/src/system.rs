@@ -146,6 +146,37 @@ pub(crate) fn process_number() -> u32 {
 
 /// Writes a line to standard error, for the few things a person must hear from inside a guest.
 pub(crate) fn say(line: &[u8]) {
-    // SAFETY: the slice is valid for its length.
-    unsafe { raw3(libc::SYS_write, 2, line.as_ptr() as usize, line.len()) };
+    say_parts(&[libc::iovec { iov_base: line.as_ptr().cast_mut().cast(), iov_len: line.len() }]);
+}
+
+/// The same of a line in parts, in one piece: the process may end at any moment, and others may write there as well.
+///
+/// The program has not asked for it, so it must not die of it: where nobody reads standard error any more, or it is a
+/// file that has reached its limit, the line is lost, and with it the signal that the kernel sends.
+pub(crate) fn say_parts(parts: &[libc::iovec]) {
+    let bit = |signal: i32| 1_u64 << (signal - 1);
+    let deadly = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
+    let (mut before, mut pending) = (0_u64, 0_u64);
+    let at = |mask: &u64| std::ptr::from_ref(mask) as usize;
+    let room = |mask: &mut u64| std::ptr::from_mut(mask) as usize;
+    // SAFETY: masks are of 8 bytes, as the kernel is told; the parts are only read.
+    unsafe {
+        let block = [libc::SIG_BLOCK as usize, at(&deadly), room(&mut before), 8, 0, 0];
+        raw(libc::SYS_rt_sigprocmask, block);
+        raw3(libc::SYS_rt_sigpending, room(&mut pending), 8, 0);
+        let written = raw3(libc::SYS_writev, 2, parts.as_ptr() as usize, parts.len());
+        // What was pending already is the program's.
+        let ours = match -(written as i32) {
+            libc::EPIPE => bit(libc::SIGPIPE) & !pending,
+            libc::EFBIG => bit(libc::SIGXFSZ) & !pending,
+            _ => 0,
+        };
+        if ours != 0 {
+            let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            let take = [at(&ours), 0, std::ptr::from_ref(&at_once) as usize, 8, 0, 0];
+            raw(libc::SYS_rt_sigtimedwait, take);
+        }
+        let restore = [libc::SIG_SETMASK as usize, at(&before), 0, 8, 0, 0];
+        raw(libc::SYS_rt_sigprocmask, restore);
+    }
 }

@@ -1,6 +1,7 @@
 //! The descriptor tables of the recorded processes, with real descriptors behind the recorded
 //! numbers.
 
+use crate::images::Images;
 use iolab_trace::{Event, Trace};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -68,24 +69,13 @@ type Table = BTreeMap<i32, Entry>;
 /// The tables of all processes.
 pub(crate) struct Tables {
     tables: Vec<Mutex<Table>>,
-    /// The process each one got its descriptors from.
-    parents: Vec<Option<usize>>,
-    by_pid: BTreeMap<u32, usize>,
+    images: Images,
 }
 
 impl Tables {
     pub(crate) fn new(trace: &Trace, processes: usize) -> Tables {
-        let entries = &trace.header.processes;
-        let mut by_pid = BTreeMap::new();
-        let mut parents = Vec::new();
-        for (index, entry) in entries.iter().enumerate() {
-            // A program that was executed in place has its predecessor's number.
-            let predecessor = by_pid.insert(entry.pid, index);
-            let parent = by_pid.get(&entry.parent_pid).copied().filter(|&parent| parent != index);
-            parents.push(predecessor.or(parent));
-        }
-        parents.resize(processes, None);
-        Tables { tables: (0..processes).map(|_| Mutex::default()).collect(), parents, by_pid }
+        let tables = (0..processes).map(|_| Mutex::default()).collect();
+        Tables { tables, images: Images::new(trace) }
     }
 
     fn table(&self, process: usize) -> std::sync::MutexGuard<'_, Table> {
@@ -121,12 +111,11 @@ impl Tables {
     }
 
     /// The child sees everything its parent has open, at shared positions.
-    pub(crate) fn fork(&self, parent: u32, child_pid: i64) {
-        let child = u32::try_from(child_pid).ok().and_then(|pid| self.by_pid.get(&pid));
-        let Some(&child) = child.filter(|&&child| child != parent as usize) else { return };
-        let inherited = self.table(parent as usize).clone();
+    pub(crate) fn fork(&self, fork: &Event) {
+        let Some(child) = self.images.child(fork) else { return };
+        let inherited = self.table(fork.process as usize).clone();
         inherited.values().for_each(mark_shared);
-        self.table(child).extend(inherited);
+        self.table(child as usize).extend(inherited);
     }
 
     /// What stands behind a descriptor that a process had from the start: an entry of its own, or of the process
@@ -140,8 +129,7 @@ impl Tables {
         if let Some(entry) = self.get_fd(process, fd).filter(&is_meant) {
             return Some(entry);
         }
-        let parent = self.parents[process as usize]?;
-        let entry = self.get_fd(parent as u32, fd).filter(is_meant)?;
+        let entry = self.get_fd(self.images.parent(process)?, fd).filter(is_meant)?;
         mark_shared(&entry);
         Some(entry)
     }

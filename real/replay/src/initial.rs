@@ -6,7 +6,7 @@
 
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_trace::{Class, Event, Function, Trace};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ENOENT: i64 = -2;
 const EEXIST: i64 = -17;
@@ -48,10 +48,19 @@ impl Initial {
 /// The state before the first call, by file.
 pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
     let mut files = vec![Initial::default(); trace.header.files.len()];
+    let mut links = BTreeMap::new();
     for &row in order {
         let event = &trace.events[row];
         if let Some(index) = event.file.index().filter(|&index| index < files.len()) {
             observe(event, index, &mut files);
+            if let Some(&to) = links.get(&index) {
+                observe_through_link(event, &mut files[to]);
+            }
+            let second = event.second_file().index().filter(|&second| second < files.len());
+            if let Some(link) = second.filter(|_| event.function.is_symbolic() && event.result >= 0)
+            {
+                links.insert(link, index);
+            }
         }
     }
     let directories = parents(trace, &files);
@@ -79,61 +88,104 @@ fn follow_links(trace: &Trace, order: &[usize], files: &mut [Initial]) {
     }
 }
 
+/// Whether a call found its name there; `None` where it does not say.
+pub(crate) fn found(event: &Event) -> Option<bool> {
+    let has = |flag| flags_asked(event) & flag == flag;
+    let class = event.function.class();
+    match (class, event.result) {
+        (_, ENOENT) => Some(false),
+        (Class::Open, EEXIST | EISDIR) | (Class::MakeDirectory, EEXIST) => Some(true),
+        (_, ..0) => None,
+        (Class::MakeDirectory, _) => Some(false),
+        // A link may lead nowhere.
+        _ if event.function.is_symbolic() => None,
+        (Class::Open, _) if event.length < 0 => (!has(flags::CREATE)).then_some(true),
+        (Class::Open, _) if has(flags::CREATE | flags::EXCLUSIVE) => Some(false),
+        // An empty file that may be created here need not have been there.
+        (Class::Open, _) if event.length == 0 && has(flags::CREATE) => None,
+        (Class::Open, _) => Some(true),
+        (Class::Stat | Class::Unlink | Class::Rename | Class::Truncate, _)
+        | (Class::RemoveDirectory | Class::ListDirectory, _) => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether a call shows that what would be the directory of its name is a file.
+fn leads_through_file(event: &Event) -> bool {
+    let class = event.function.class();
+    let wants_directory = flags_asked(event) & flags::DIRECTORY != 0;
+    event.result == ENOTDIR
+        && match class {
+            Class::Open => !wants_directory,
+            Class::RemoveDirectory | Class::ListDirectory | Class::Rename => false,
+            _ => true,
+        }
+}
+
+/// The flags of an open; those of `creat` are in its name.
+pub(crate) fn flags_asked(event: &Event) -> i64 {
+    match event.function {
+        Function::CREAT => 1 | flags::CREATE | flags::TRUNCATE,
+        _ => event.argument,
+    }
+}
+
 fn observe(event: &Event, index: usize, files: &mut [Initial]) {
     let file = &mut files[index];
+    if leads_through_file(event) {
+        file.is_below_file |= file.existed.is_none();
+        return file.learn(false);
+    }
+    let class = event.function.class();
+    match class {
+        Class::Open => return opened(event, file),
+        Class::MakeDirectory => file.directory = true,
+        Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => file.directory = true,
+        // A symbolic link may lead to what is not there.
+        Class::Rename if event.function.is_symbolic() => {}
+        Class::Rename | Class::Allocate | Class::Write if event.result >= 0 => file.learn(true),
+        _ => {}
+    }
+    found(event).into_iter().for_each(|found| file.learn(found));
+    let changes_size =
+        matches!(class, Class::Rename | Class::Truncate | Class::Allocate | Class::Write);
+    if event.result >= 0 && changes_size {
+        file.size_open = false;
+    }
+    if event.result >= 0 && class == Class::Rename {
+        let target = event.second_file().index().and_then(|target| files.get_mut(target));
+        target.into_iter().for_each(|target| target.learn(false));
+    }
+}
+
+/// What a call on a symbolic link tells of the file it leads to.
+fn observe_through_link(event: &Event, file: &mut Initial) {
     match event.function.class() {
         Class::Open => opened(event, file),
-        Class::Stat | Class::Unlink if event.result >= 0 => file.learn(true),
-        Class::Rename if event.result >= 0 => {
-            if !event.function.is_symbolic() {
-                file.learn(true);
-                file.size_open = false;
-            }
-            let target = event.second_file().index().and_then(|target| files.get_mut(target));
-            target.into_iter().for_each(|target| target.learn(false));
+        Class::Truncate => found(event).into_iter().for_each(|found| file.learn(found)),
+        Class::Stat if matches!(event.function, Function::STAT | Function::ACCESS) => {
+            found(event).into_iter().for_each(|found| file.learn(found));
         }
-        Class::MakeDirectory => {
-            file.directory = true;
-            file.learn(event.result == EEXIST);
-        }
-        Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => {
-            file.directory = true;
-            file.learn(true);
-        }
-        Class::Truncate | Class::Allocate | Class::Write if event.result >= 0 => {
-            file.learn(true);
-            file.size_open = false;
-        }
-        _ if event.result == ENOENT => file.learn(false),
-        _ if event.result == ENOTDIR => not_below(file),
         _ => {}
     }
 }
 
 fn opened(event: &Event, file: &mut Initial) {
-    let has = |flag| event.argument & flag == flag;
+    let has = |flag| flags_asked(event) & flag == flag;
+    match found(event) {
+        Some(found) => file.learn(found),
+        None if event.result >= 0 => file.learn(event.length < 0),
+        None => return,
+    }
     match event.result {
-        ENOENT => file.learn(false),
-        ENOTDIR if !has(flags::DIRECTORY) => not_below(file),
-        EEXIST => file.learn(true),
-        EISDIR => {
-            file.directory = true;
-            file.learn(true);
-        }
+        EISDIR => file.directory = true,
         result if result < 0 => {}
-        _ if event.length < 0 => {
-            file.directory |= has(flags::DIRECTORY);
-            file.learn(true);
-        }
+        _ if event.length < 0 => file.directory |= has(flags::DIRECTORY),
         _ if event.function == Function::INHERITED => {
-            file.learn(true);
             file.is_regular = true;
             file.learn_size(event.length);
         }
         _ => {
-            // An empty file that may be created here need not have been there.
-            let created = has(flags::CREATE) && (has(flags::EXCLUSIVE) || event.length == 0);
-            file.learn(!created);
             file.is_regular |= file.existed == Some(true) && !file.directory;
             if has(flags::TRUNCATE) {
                 file.size_open = false;
@@ -141,12 +193,6 @@ fn opened(event: &Event, file: &mut Initial) {
             file.learn_size(event.length);
         }
     }
-}
-
-/// The path leads through a file, if nothing was found there before.
-fn not_below(file: &mut Initial) {
-    file.is_below_file |= file.existed.is_none();
-    file.learn(false);
 }
 
 /// Every path that has another one below it.

@@ -17,6 +17,7 @@
 
 mod content;
 mod descriptors;
+mod images;
 mod initial;
 mod native;
 mod order;
@@ -25,6 +26,7 @@ mod root;
 mod scratch;
 mod staged;
 mod turns;
+mod unseen;
 mod worker;
 
 pub use outcome::{Difference, ReplayError, Summary};

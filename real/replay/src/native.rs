@@ -2,6 +2,7 @@
 
 use crate::content::fill;
 use crate::descriptors::{Description, Descriptor, Entry, Tables};
+use crate::initial::flags_asked;
 use crate::root::{Directories, Root};
 use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
@@ -23,7 +24,8 @@ pub(crate) enum Done {
 
 const UNKNOWN_DESCRIPTOR: Done = Done::Skipped("on a descriptor whose opening is not in the trace");
 const FOREIGN: Done = Done::Skipped("on something that is no regular file");
-const PHANTOM: Done = Done::Skipped("on a file made by a call that traces do not have");
+const COPY: Done =
+    Done::Skipped("of copies of a descriptor, whose making a mount is not asked for");
 const NO_LINKS: Done =
     Done::Skipped("symbolic links, which this kernel cannot keep in a directory");
 const OUTSIDE: Done = Done::Skipped("failed for a reason outside the files");
@@ -71,7 +73,7 @@ impl Native<'_> {
             }),
             Class::Process => {
                 if event.function == Function::FORK {
-                    self.tables.fork(event.process, event.result);
+                    self.tables.fork(event);
                 }
                 Done::Skipped("of processes, which are threads here")
             }
@@ -105,9 +107,7 @@ impl Native<'_> {
         event: &Event,
         call: impl FnOnce(&Root, &std::path::Path) -> Result<u64, Errno>,
     ) -> Done {
-        let file = event.file.index();
-        match file.and_then(|file| self.scratch.place(file)) {
-            Some(_) if file.is_some_and(|file| self.scratch.is_phantom(file)) => PHANTOM,
+        match event.file.index().and_then(|file| self.scratch.place(file)) {
             Some(place) => Done::Result(call(self.scratch.root(), place)),
             None => FOREIGN,
         }
@@ -161,6 +161,9 @@ impl Native<'_> {
     }
 
     fn close(&self, event: &Event) -> Done {
+        if event.fd < 0 && event.result >= 0 {
+            return COPY;
+        }
         let (first, last) = event.closed_descriptors().into_inner();
         let closed = self.tables.remove(event.process, first, last);
         match (closed.first(), event.errno()) {
@@ -300,10 +303,9 @@ fn is_reproducible(event: &Event) -> bool {
 
 fn open_flags(event: &Event) -> OFlags {
     let wanted = match event.function {
-        Function::CREAT => 1 | flags::CREATE | flags::TRUNCATE,
         Function::INHERITED => event.argument & (flags::ACCESS_MODE | flags::APPEND),
         // O_DIRECT needs aligned memory, which the trace says nothing about.
-        _ => event.argument & !(flags::DIRECT | flags::PATH),
+        _ => flags_asked(event) & !(flags::DIRECT | flags::PATH),
     };
     let known = flags::ACCESS_MODE
         | flags::CREATE

@@ -6,6 +6,7 @@
 //! it touches: its file, the descriptor table of its process, the names of files. Since tickets
 //! are drawn in one total order, waiting for them cannot deadlock.
 
+use crate::images::Images;
 use iolab_policy::insitu::guest::{StackId, Step, open_flags::APPEND};
 use iolab_policy::insitu::{Guests, ProcessStep, StrategySpec};
 use iolab_trace::{Class, Event, Function, Layer, Trace};
@@ -117,18 +118,17 @@ struct Resources {
     turns: Vec<u32>,
     files: u32,
     seen: Vec<bool>,
-    by_pid: BTreeMap<u32, u32>,
+    images: Images,
 }
 
 impl Resources {
     fn new(trace: &Trace) -> Resources {
         let (files, processes) = (trace.header.files.len(), process_count(trace));
-        let pids = trace.header.processes.iter().enumerate();
         Resources {
             turns: vec![0; files + 1 + processes],
             files: files as u32,
             seen: vec![false; processes],
-            by_pid: pids.map(|(index, entry)| (entry.pid, index as u32)).collect(),
+            images: Images::new(trace),
         }
     }
 
@@ -163,9 +163,14 @@ impl Resources {
         }
         let second = event.second_file().index().filter(|&file| file < self.files as usize);
         out.extend(second.map(|file| file as u32));
+        // What it got is what its parent had then.
+        if event.function == Function::INHERITED
+            && let Some(parent) = self.images.parent(event.process)
+        {
+            out.push(self.table(parent));
+        }
         if event.function == Function::FORK
-            && let Some(&child) =
-                u32::try_from(event.result).ok().and_then(|pid| self.by_pid.get(&pid))
+            && let Some(child) = self.images.child(event)
         {
             out.push(self.table(child));
         }
@@ -226,7 +231,7 @@ impl<'a> Staging<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolab_trace::FileEntry;
+    use iolab_trace::{FileEntry, ProcessEntry};
     use iolab_vocab::Nanos;
 
     fn call(thread: u32, file: u32, start: u64) -> Event {
@@ -252,6 +257,29 @@ mod tests {
         };
         assert_eq!((on_file(0, 0), on_file(1, 0), on_file(2, 0)), (Some(0), Some(1), None));
         assert_eq!(on_file(2, 1), Some(0));
+    }
+
+    #[test]
+    fn who_inherits_a_descriptor_comes_before_its_parent_gives_the_number_to_another_file() {
+        let mut trace = Trace::default();
+        trace.header.files = vec![FileEntry::default(), FileEntry::default()];
+        let process = |pid, parent_pid| ProcessEntry { pid, parent_pid, ..ProcessEntry::default() };
+        trace.header.processes = vec![process(1, 0), process(2, 1)];
+        let at = |start| (Nanos(start), Nanos(start + 4));
+        let inherits = Event {
+            process: 1,
+            file: FileId(0),
+            start: at(10).0,
+            end: at(10).1,
+            ..Event::of(Function::INHERITED)
+        };
+        let gives =
+            Event { file: FileId(1), start: at(20).0, end: at(20).1, ..Event::of(Function::DUP2) };
+        trace.events = vec![inherits, gives];
+        let plan = Plan::new(&trace, &[]);
+        let table = |place: u32| plan.tickets(place).iter().find(|it| it.resource == 3);
+        assert_eq!(table(0).map(|it| it.turn), Some(0));
+        assert_eq!(table(1).map(|it| it.turn), Some(1));
     }
 
     #[test]

@@ -6,9 +6,12 @@
 
 use crate::content::{fill, seed_of};
 use crate::initial::Initial;
-use crate::root::Root;
+use crate::root::{Directories, Root};
+use crate::unseen::Change;
 use crate::{ReplayError, Settings};
 use iolab_trace::Trace;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -22,7 +25,6 @@ pub(crate) struct Scratch {
     root: Root,
     places: Vec<Option<PathBuf>>,
     seeds: Vec<u64>,
-    phantoms: Vec<bool>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -44,7 +46,6 @@ impl Scratch {
             root: Root::open(directory).map_err(at(directory))?,
             places: files.iter().map(|entry| relative(&entry.path)).collect(),
             seeds: files.iter().map(|entry| seed_of(&entry.path)).collect(),
-            phantoms: vec![false; files.len()],
             notes: Vec::new(),
         };
         if !is_empty {
@@ -65,15 +66,47 @@ impl Scratch {
         self.places.get(file)?.as_deref()
     }
 
-    /// Whether a file was there although its directory was only made by the program: it came about
-    /// by a call that traces do not have (`symlink`, `mkfifo`, a socket's `bind`).
-    pub(crate) fn is_phantom(&self, file: usize) -> bool {
-        self.phantoms.get(file).is_some_and(|&phantom| phantom)
-    }
-
     /// What a file's content is drawn from.
     pub(crate) fn seed(&self, file: usize) -> u64 {
         self.seeds.get(file).copied().unwrap_or_default()
+    }
+
+    /// Makes or removes a name as somebody did whose calls the trace does not have. `false`: nothing was to be done.
+    pub(crate) fn change(&self, file: usize, change: Change) -> io::Result<bool> {
+        let Some(place) = self.place(file) else { return Ok(false) };
+        let parent = place.parent().filter(|parent| *parent != Path::new(""));
+        let there = self.root.status(place).ok();
+        match (change, there) {
+            (Change::ParentComes, _) => return Ok(self.make_all(parent.unwrap_or(place))?),
+            (Change::DirectoryComes, None) => _ = self.make_all(place)?,
+            (Change::FileComes { bytes }, there) if there.is_none_or(|it| is_empty_file(&it)) => {
+                if there.is_some() && bytes == 0 {
+                    return Ok(false);
+                }
+                parent.map(|parent| self.make_all(parent)).transpose()?;
+                let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY;
+                let file_made = self.root.file(place, flags, Mode::from_raw_mode(0o644))?;
+                fill_file(file_made.into(), self.seed(file), bytes.min(FILL_BYTES_MAX), bytes)?;
+            }
+            (Change::Goes, Some(_)) => self.root.remove(place, Directories::Too)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Makes a directory and those above it. `false`: all were there.
+    fn make_all(&self, place: &Path) -> Result<bool, Errno> {
+        let prefixes = place.ancestors().filter(|prefix| !prefix.as_os_str().is_empty());
+        let prefixes: Vec<&Path> = prefixes.collect();
+        let mut has_made = false;
+        for prefix in prefixes.into_iter().rev() {
+            match self.root.make_directory(prefix) {
+                Ok(()) => has_made = true,
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(has_made)
     }
 
     /// In a directory that was in use: removes files in the way, refuses links.
@@ -127,11 +160,8 @@ impl Scratch {
                 continue;
             };
             let path = directory.join(place);
-            if path.is_dir() {
-                continue;
-            }
-            if !path.parent().is_some_and(Path::is_dir) {
-                self.phantoms[index] = true;
+            // What is in a directory that the program makes or moves there comes when its turn comes.
+            if path.is_dir() || !path.parent().is_some_and(Path::is_dir) {
                 continue;
             }
             let filled = file.bytes.min(budget);
@@ -163,8 +193,15 @@ impl Scratch {
     }
 }
 
+fn is_empty_file(status: &rustix::fs::Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode).is_file() && status.st_size == 0
+}
+
 fn make_file(path: &Path, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    fill_file(File::create(path)?, seed, filled, bytes)
+}
+
+fn fill_file(mut file: File, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
     let mut block = vec![0; filled.min(1 << 20) as usize];
     let mut at = 0;
     while at < filled {

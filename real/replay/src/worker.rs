@@ -7,6 +7,7 @@ use crate::order::{Plan, process_count};
 use crate::scratch::Scratch;
 use crate::staged::{Feeder, Stacks};
 use crate::turns::Turns;
+use crate::unseen::{self, Change};
 use crate::{Difference, Pace, ReplayError, Settings, Summary};
 use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{Call, Handle, Outcome, ProcessStep, decided_by};
@@ -33,6 +34,7 @@ pub(crate) fn run(
         stacks: Stacks::default(),
         turns: Turns::new(plan.resources),
         strange: files_with_strange_content(trace),
+        unseen: unseen::changes(trace, &plan.order),
         began: Instant::now(),
         first_start: plan.order.first().map_or(Nanos::ZERO, |&row| trace.events[row].start),
     };
@@ -62,10 +64,12 @@ fn conclude(
     };
     let mut decisions: Vec<(u32, Event)> = Vec::new();
     let mut first: Option<(u32, Difference)> = None;
+    let mut unseen = 0;
     for thread in threads {
         summary.calls += thread.calls;
         summary.read_bytes += thread.read_bytes;
         summary.written_bytes += thread.written_bytes;
+        unseen += thread.unseen;
         for (reason, count) in thread.skipped {
             *summary.skipped.entry(reason).or_default() += count;
         }
@@ -78,6 +82,11 @@ fn conclude(
     }
     if let Some((_, difference)) = first {
         return Err(ReplayError::Different(Box::new(difference)));
+    }
+    if unseen > 0 {
+        let text = "names came or went by calls that the trace does not have (`bind`, `mkfifo`, programs that \
+                    were not recorded): made or removed where the trace shows it";
+        summary.notes.push(format!("{unseen} {text}"));
     }
     decisions.sort_by_key(|(place, _)| *place);
     summary.decisions = decisions.into_iter().map(|(_, row)| row).collect();
@@ -107,6 +116,7 @@ struct ReplayContext<'a> {
     stacks: Stacks,
     turns: Turns,
     strange: Vec<bool>,
+    unseen: BTreeMap<usize, Change>,
     began: Instant,
     first_start: Nanos,
 }
@@ -120,6 +130,7 @@ struct ReplayThread<'a> {
     read_bytes: u64,
     written_bytes: u64,
     skipped: BTreeMap<&'static str, u64>,
+    unseen: u64,
     decisions: Vec<(u32, Event)>,
     difference: Option<(u32, Difference)>,
 }
@@ -134,6 +145,7 @@ impl<'a> ReplayThread<'a> {
             read_bytes: 0,
             written_bytes: 0,
             skipped: BTreeMap::new(),
+            unseen: 0,
             decisions: Vec::new(),
             difference: None,
         }
@@ -149,6 +161,7 @@ impl<'a> ReplayThread<'a> {
             if !context.turns.wait(tickets) {
                 return self;
             }
+            self.let_others_act(row, event);
             if let Err((what, recorded, replayed)) = self.perform(place, event) {
                 context.turns.stop();
                 let (row, call) = (row as u64, describe(context.trace, event));
@@ -158,6 +171,13 @@ impl<'a> ReplayThread<'a> {
             context.turns.pass_on(tickets);
         }
         self
+    }
+
+    /// Makes or removes what somebody did whose calls are not in the trace. Where that fails, the call will tell.
+    fn let_others_act(&mut self, row: usize, event: &Event) {
+        let change = self.context.unseen.get(&row).zip(event.file.index());
+        let done = change.map(|(&change, file)| self.context.native.scratch.change(file, change));
+        self.unseen += u64::from(matches!(done, Some(Ok(true))));
     }
 
     fn wait_for_time(&self, event: &Event) {

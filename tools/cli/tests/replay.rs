@@ -144,3 +144,29 @@ os.write(f, b'end')";
     let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
     assert!(said.contains("came out as recorded"), "{said}");
 }
+
+#[test]
+fn names_that_come_and_go_by_calls_that_are_not_recorded_do_not_stop_a_replay() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "test -e p; mkfifo p; (echo bytes > p &); cat p; rm p; test -e x; env -u LD_PRELOAD cp /proc/version x; \
+                  cat x; env -u LD_PRELOAD rm x; cat x; (set -C; echo new > x); test -e l; ln -s nowhere l; cat l; rm l; \
+                  test -e y; env -u LD_PRELOAD mkdir y; echo in > y/f; rm -r y; mkdir y; rmdir y";
+    recorded(place.path(), script);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("names came or went by calls that the trace does not have"), "{said}");
+}
+
+#[test]
+fn a_command_that_a_shell_executes_in_its_child_writes_where_the_child_had_led_it() {
+    let place = tempfile::tempdir().unwrap();
+    // What the shell itself writes to is a file as well, and the child has inherited it.
+    let script = "exec > all; echo first; cat > f <<END\nsome bytes\nEND\ncat f; seq 9 > f; cat f; sort f | cat";
+    recorded(place.path(), script);
+    succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    for name in ["all", "f"] {
+        let file = place.path().join(name);
+        let again = place.path().join("plain").join(file.strip_prefix("/").unwrap());
+        let bytes = |path: &Path| std::fs::metadata(path).unwrap().len();
+        assert_eq!(bytes(&again), bytes(&file), "{name}");
+    }
+}

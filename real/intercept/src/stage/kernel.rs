@@ -37,8 +37,7 @@ pub(crate) unsafe fn write(fd: c_int, buffer: *const c_void, length: usize) -> i
     unsafe { system_call!(SYS_write, fd, buffer, length) }
 }
 
-/// Says one line on standard error, in one piece: the process may end at any moment, and others may
-/// write there as well.
+/// Says one line on standard error.
 #[cold]
 pub(crate) fn tell(parts: &[&[u8]]) {
     const PARTS: usize = 6;
@@ -49,8 +48,7 @@ pub(crate) fn tell(parts: &[&[u8]]) {
         *entry = libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
         count += 1;
     }
-    // SAFETY: the entries lead to the parts, which the kernel only reads.
-    unsafe { system_call!(SYS_writev, libc::STDERR_FILENO, vector.as_ptr(), count) };
+    crate::system::say_parts(&vector[..count]);
 }
 
 /// `pread` at `offset`.

@@ -157,6 +157,46 @@ fn commands_that_close_files_as_they_begin_are_not_waited_for() {
     assert_eq!(rows(&trace, "pwrite", "/last").len(), 30);
 }
 
+/// A shell opens for its commands, duplicates and closes; two directories number what is open each by itself.
+#[test]
+fn what_commands_share_with_their_shell_is_replayed_as_it_was() {
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    for directory in ["a", "b"] {
+        fs::create_dir(home.path().join(directory)).unwrap();
+    }
+    let script = "(seq 3; seq 4) > a/f; cat a/f; exec 5> a/x 6> b/x; echo one >&5; echo more >&6; exec 5>&- 6>&-; \
+                  cat a/x b/x; cat > b/here <<END\nsome\nEND\ncat b/here";
+    let over = ["--via", "mount", "--over", "a", "--over", "b"];
+    let output = record(home.path(), &over, &["sh", "-c", script]);
+    assert!(output.status.success(), "{output:?}");
+    let trace = trace(home.path());
+    let opened: Vec<i64> = ["a/f", "a/x", "b/x", "b/here"]
+        .into_iter()
+        .flat_map(|name| rows(&trace, "open", name))
+        .map(|open| open.result)
+        .collect();
+    let numbers: std::collections::BTreeSet<i64> = opened.iter().copied().collect();
+    assert_eq!((opened.len(), numbers.len()), (8, 8), "{opened:?}");
+    assert_eq!(rows(&trace, "inherited", "a/f").len(), 1);
+    let replayed = iolab()
+        .args(["replay", "run.iot", "--into", "again", "--json"])
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&replayed.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&replayed.stderr)));
+    assert_eq!(summary["identical"], true);
+    for name in ["a/f", "a/x", "b/x", "b/here"] {
+        let file = home.path().join(name);
+        let again = home.path().join("again").join(file.strip_prefix("/").unwrap());
+        let bytes = |path: &Path| fs::metadata(path).unwrap().len();
+        assert_eq!(bytes(&again), bytes(&file), "{name}");
+    }
+}
+
 #[test]
 fn a_process_that_goes_on_keeps_nobody() {
     if !can_mount() {

@@ -67,3 +67,32 @@ fn a_removed_working_directory_is_only_missed_by_globs_that_count_from_it() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("the current directory"), "{said}");
 }
+
+/// Standard error that nobody reads any more, or that is a file which may not grow, ends who writes there; a program
+/// that does not must not be ended by what is told of it.
+#[test]
+fn nobody_dies_of_a_line_that_cannot_be_told() {
+    need("bash", "bash");
+    let home = tempfile::tempdir().unwrap();
+    let work = home.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let full = home.path().join("full");
+    std::fs::write(&full, [b'x'; 8192]).unwrap();
+    for unread in [true, false] {
+        for way in [Way::Record, Way::Run(&["write-back"]), Way::Run(&["align"])] {
+            let mut command = under(way, home.path());
+            // The first command is told that nothing is held of files whose size is limited.
+            let script = "ulimit -f 1; echo bytes > out; cat out > copy && exit 4";
+            command.args(["-c", script]).current_dir(&work);
+            command.stderr(match unread {
+                true => std::io::pipe().unwrap().1.into(),
+                false => std::process::Stdio::from(
+                    std::fs::OpenOptions::new().append(true).open(&full).unwrap(),
+                ),
+            });
+            let status = command.status().unwrap();
+            assert_eq!(status.code(), Some(4), "{way:?}, unread: {unread}: {status}");
+            assert_eq!(std::fs::read(work.join("copy")).unwrap(), b"bytes\n", "{way:?}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Names that come and go by calls that the trace does not have: a socket's `bind`, `mkfifo`, `mknod`, and whatever
+//! processes do that were not recorded (static, of another user, outside of the run).
+//!
+//! A call that found a name which the calls before it had left missing shows that somebody made it, and one that did
+//! not find a name which was there, that somebody removed it. Right before that call the replay makes or removes the
+//! name, so that the calls of the trace find what they found. Where the trace's order of overlapping calls is
+//! only a guess this does no harm: what is there already is not made, what is gone is not removed.
+
+use crate::initial::{flags_asked, found};
+use iolab_policy::insitu::guest::open_flags::{CREATE, DIRECTORY, TEMPORARY};
+use iolab_trace::{Class, Event, Function, Trace};
+use std::collections::BTreeMap;
+
+/// What somebody else does right before a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The name comes: a file of that many bytes.
+    FileComes { bytes: u64 },
+    /// The name comes: a directory.
+    DirectoryComes,
+    /// The directory that the name is in comes.
+    ParentComes,
+    /// The name goes.
+    Goes,
+}
+
+/// What is known of a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Name {
+    #[default]
+    Unknown,
+    Missing,
+    Here,
+    /// Somebody else has made it, and nobody has opened it.
+    Unopened,
+    /// A symbolic link, which may lead nowhere.
+    Link,
+}
+
+/// By row of the trace: what happens right before it.
+pub(crate) fn changes(trace: &Trace, order: &[usize]) -> BTreeMap<usize, Change> {
+    let mut names = Names::new(trace);
+    let mut changes = BTreeMap::new();
+    for &row in order {
+        let event = &trace.events[row];
+        let index = event.file.index().filter(|&index| index < names.known.len());
+        if let Some(index) = index.filter(|_| is_by_name(event)) {
+            changes.extend(names.change_before(event, index).map(|change| (row, change)));
+            names.follow(event, index);
+        }
+    }
+    changes
+}
+
+/// Calls that say whether a name is there; the others go by a descriptor.
+fn is_by_name(event: &Event) -> bool {
+    match event.function.class() {
+        Class::Open => {
+            event.function != Function::INHERITED && flags_asked(event) & TEMPORARY != TEMPORARY
+        }
+        Class::Stat | Class::Truncate => event.fd < 0,
+        Class::Rename
+        | Class::Unlink
+        | Class::MakeDirectory
+        | Class::RemoveDirectory
+        | Class::ListDirectory => true,
+        _ => false,
+    }
+}
+
+struct Names<'a> {
+    /// By file of the trace.
+    known: Vec<Name>,
+    /// Their paths, sorted, each with its file.
+    paths: Vec<(&'a str, usize)>,
+    trace: &'a Trace,
+}
+
+impl<'a> Names<'a> {
+    fn new(trace: &'a Trace) -> Names<'a> {
+        let entries = trace.header.files.iter().enumerate();
+        let mut paths: Vec<_> = entries.map(|(file, entry)| (entry.path.as_str(), file)).collect();
+        paths.sort_unstable();
+        Names { known: vec![Name::Unknown; paths.len()], paths, trace }
+    }
+
+    fn change_before(&self, event: &Event, file: usize) -> Option<Change> {
+        let class = event.function.class();
+        let is_directory = matches!(class, Class::RemoveDirectory | Class::ListDirectory)
+            || class == Class::Open && flags_asked(event) & DIRECTORY != 0;
+        let bytes = if class == Class::Open { event.length.max(0) as u64 } else { 0 };
+        match (found(event), self.known[file]) {
+            (Some(true), Name::Missing) if is_directory => Some(Change::DirectoryComes),
+            (Some(true), Name::Missing) => Some(Change::FileComes { bytes }),
+            (Some(true), Name::Unopened) if bytes > 0 => Some(Change::FileComes { bytes }),
+            // Which of the two names of a renaming was missing is not told.
+            (Some(false), Name::Here | Name::Unopened) if class != Class::Rename => {
+                Some(Change::Goes)
+            }
+            _ if makes_it(event) && self.parent(file).is_some_and(|it| self.is_missing(it)) => {
+                Some(Change::ParentComes)
+            }
+            _ => None,
+        }
+    }
+
+    fn follow(&mut self, event: &Event, file: usize) {
+        let class = event.function.class();
+        let known = self.known[file];
+        if event.result < 0 {
+            match found(event) {
+                Some(false) if known != Name::Link && class != Class::Rename => self.goes(file),
+                Some(true) if known == Name::Missing => self.known[file] = Name::Unopened,
+                _ => {}
+            }
+            return;
+        }
+        match class {
+            Class::Unlink | Class::RemoveDirectory => self.goes(file),
+            Class::Rename => {
+                let second = event.second_file().index();
+                if let Some(second) = second.filter(|&second| second < self.known.len()) {
+                    // What comes along is there, and need not be made.
+                    self.goes(second);
+                    self.known[second] = match known {
+                        _ if event.function.is_symbolic() => Name::Link,
+                        Name::Link | Name::Unopened => known,
+                        _ => Name::Here,
+                    };
+                }
+                match event.function.keeps_name() {
+                    true if found(event).is_some() && known == Name::Missing => {
+                        self.known[file] = Name::Unopened;
+                    }
+                    true => {}
+                    false => self.goes(file),
+                }
+            }
+            Class::MakeDirectory => {
+                self.goes(file);
+                self.known[file] = Name::Here;
+            }
+            Class::Stat if known == Name::Missing => self.known[file] = Name::Unopened,
+            Class::Stat if known == Name::Unopened => {}
+            _ if known == Name::Link => {}
+            _ => self.known[file] = Name::Here,
+        }
+        if makes_it(event)
+            && let Some(parent) = self.parent(file)
+        {
+            self.known[parent] = Name::Here;
+        }
+    }
+
+    /// The name is missing, and so is all below it.
+    fn goes(&mut self, file: usize) {
+        self.known[file] = Name::Missing;
+        let path = self.trace.header.files[file].path.as_str();
+        let (first, behind) = (format!("{path}/"), format!("{path}0"));
+        let at = |bound: &str| self.paths.partition_point(|&(path, _)| path < bound);
+        for &(_, below) in &self.paths[at(&first)..at(&behind)] {
+            self.known[below] = Name::Missing;
+        }
+    }
+
+    fn is_missing(&self, file: usize) -> bool {
+        self.known[file] == Name::Missing
+    }
+
+    /// The directory that a name is in, if calls name it.
+    fn parent(&self, file: usize) -> Option<usize> {
+        let (parent, _) = self.trace.header.files[file].path.rsplit_once('/')?;
+        let at = self.paths.binary_search_by_key(&parent, |&(path, _)| path).ok()?;
+        Some(self.paths[at].1)
+    }
+}
+
+/// Whether a call may have made its name, for which the directory above has to be there.
+fn makes_it(event: &Event) -> bool {
+    let class = event.function.class();
+    let creates = class == Class::Open && flags_asked(event) & CREATE != 0;
+    event.result >= 0 && (creates || class == Class::MakeDirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolab_trace::FileEntry;
+    use iolab_vocab::FileId;
+
+    const ENOENT: i64 = -2;
+
+    fn changes_of(rows: &[(u32, Function, i64)]) -> Vec<(usize, Change)> {
+        let mut trace = Trace::default();
+        let paths = ["/d", "/d/f", "/e", "/e/f"];
+        trace.header.files =
+            paths.map(|path| FileEntry { path: path.into(), ..FileEntry::default() }).to_vec();
+        trace.events = rows
+            .iter()
+            .map(|&(file, function, result)| Event {
+                file: FileId(file),
+                argument: if function.class() == Class::Rename { 2 } else { -1 },
+                result,
+                ..Event::of(function)
+            })
+            .collect();
+        let order: Vec<usize> = (0..rows.len()).collect();
+        changes(&trace, &order).into_iter().collect()
+    }
+
+    #[test]
+    fn a_name_comes_before_the_first_call_that_finds_what_was_missing() {
+        let rows = [
+            (1, Function::STAT, ENOENT),
+            (1, Function::STAT, 0),
+            (1, Function::UNLINK, 0),
+            (1, Function::STAT, ENOENT),
+        ];
+        assert_eq!(changes_of(&rows), [(1, Change::FileComes { bytes: 0 })]);
+    }
+
+    #[test]
+    fn a_name_goes_before_the_first_call_that_misses_what_was_there() {
+        let rows =
+            [(1, Function::STAT, 0), (1, Function::STAT, ENOENT), (1, Function::STAT, ENOENT)];
+        assert_eq!(changes_of(&rows), [(1, Change::Goes)]);
+    }
+
+    #[test]
+    fn what_is_in_a_directory_that_was_made_or_moved_there_need_not_be_known() {
+        let made = [(0, Function::MKDIR, 0), (1, Function::UNLINK, 0)];
+        assert_eq!(changes_of(&made), [(1, Change::FileComes { bytes: 0 })]);
+        // A file that comes along is there already when its turn comes, and is not made.
+        let moved = [(0, Function::RENAME, 0), (0, Function::STAT, ENOENT), (2, Function::STAT, 0)];
+        assert_eq!(changes_of(&moved), []);
+    }
+
+    #[test]
+    fn a_symbolic_link_may_lead_nowhere() {
+        let rows = [
+            (0, Function::STAT, ENOENT),
+            (0, Function::SYMLINK, 0),
+            (2, Function::STAT, ENOENT),
+            (2, Function::UNLINK, 0),
+        ];
+        assert_eq!(changes_of(&rows), []);
+    }
+
+    #[test]
+    fn names_that_nothing_contradicts_neither_come_nor_go() {
+        let rows = [
+            (1, Function::STAT, ENOENT),
+            (1, Function::CREAT, 3),
+            (1, Function::STAT, 0),
+            (1, Function::UNLINK, 0),
+            (1, Function::STAT, ENOENT),
+        ];
+        assert_eq!(changes_of(&rows), []);
+    }
+}
