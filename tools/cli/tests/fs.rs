@@ -504,6 +504,27 @@ fn files_of_a_run_become_plain_ones_in_place_or_elsewhere() {
 }
 
 #[test]
+fn a_file_that_cannot_come_home_keeps_no_other_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("from.txt"), b"text").unwrap();
+    fs::write(at.join("in-the-way"), b"a file").unwrap();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let copies = ["before", "in-the-way/1", "in-the-way/2", "last"]
+        .map(|name| format!("{iolab} fs cp from.txt iolab:{name}"));
+    let output = fs_in(at, &["run", "--", "sh", "-c", &copies.join(" && ")]);
+    let told = said(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    for name in ["before", "last"] {
+        assert_eq!(fs::read(at.join(name)).unwrap(), b"text", "{name}: {told}");
+        assert!(!told.contains(&format!("/{name}")), "{told}");
+    }
+    assert!(told.contains("/in-the-way/1: ") && told.contains("/in-the-way/2: "), "{told}");
+    assert_eq!(told.to_lowercase().matches("not a directory").count(), 2, "{told}");
+    assert!(told.contains("is kept in "), "{told}");
+}
+
+#[test]
 fn servers_of_a_run_that_are_killed_have_successors() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
