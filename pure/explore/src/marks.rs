@@ -99,6 +99,8 @@ marks! {
     BlockFetched = "block fetched",
     /// A call failed because a device had no room.
     RoomRefused = "call without room",
+    /// A file was refused for the quota of files.
+    FileRefused = "file refused by a quota",
     /// A write met a full device.
     DeviceFull = "device full",
     /// Pages got sums.

@@ -60,10 +60,14 @@ pub(crate) struct Names {
     told: BTreeMap<Asked, Inode>,
     next: u64,
     undecided: bool,
+    /// Files and directories that there may be.
+    quota: Option<u64>,
+    /// Calls that may have taken the name of a file: who has it open keeps it, and it counts.
+    removal_count: u64,
 }
 
 impl Names {
-    pub(crate) fn new() -> Names {
+    pub(crate) fn new(quota: Option<u64>) -> Names {
         let world = World { tree: Tree::new(), happened: BTreeMap::new() };
         Names {
             worlds: BTreeSet::from([world]),
@@ -71,6 +75,8 @@ impl Names {
             told: BTreeMap::new(),
             next: 0,
             undecided: false,
+            quota,
+            removal_count: 0,
         }
     }
 
@@ -83,6 +89,7 @@ impl Names {
     pub(crate) fn asked(&mut self, question: Question) -> Asked {
         let asked = Asked(self.next);
         self.next += 1;
+        self.removal_count += u64::from(question.removes());
         self.pending.insert(asked, question);
         asked
     }
@@ -111,6 +118,9 @@ impl Names {
             self.worlds.retain(|world| !world.happened.contains_key(&asked));
             self.settle(asked);
             return Ok(());
+        }
+        if *said == Said::Refused(Code::QUOTA) {
+            return self.refused_for_quota(asked);
         }
         let (mut ready, mut frontier) = (BTreeSet::new(), std::mem::take(&mut self.worlds));
         let mut seen = frontier.clone();
@@ -151,6 +161,24 @@ impl Names {
         Ok(())
     }
 
+    /// A call was refused for the quota of files, so it has not happened; it must be possible that there were so many.
+    fn refused_for_quota(&mut self, asked: Asked) -> Result<(), String> {
+        let quota = self.quota.unwrap_or(u64::MAX);
+        let created = self.pending.values().filter(|question| question.creates()).count() as u64;
+        let others = self.removal_count + created.saturating_sub(1);
+        let refused = Said::Refused(Code::QUOTA);
+        self.worlds.retain(|world| {
+            let has_not_happened = world.happened.get(&asked).is_none_or(|would| *would == refused);
+            has_not_happened && world.tree.len() as u64 + others >= quota
+        });
+        if self.worlds.is_empty() {
+            let question = &self.pending[&asked];
+            return Err(format!("{question:?} is refused for a quota that is not used up"));
+        }
+        self.settle(asked);
+        Ok(())
+    }
+
     /// Forgets a call.
     fn settle(&mut self, asked: Asked) {
         self.pending.remove(&asked);
@@ -181,6 +209,8 @@ impl Names {
     fn after(&self, world: &World, asked: Asked, question: &Question) -> World {
         let mut world = world.clone();
         let made = self.told.get(&asked).map_or(Thing::Made(asked), |&inode| Thing::Told(inode));
+        let is_used_up = self.quota.is_some_and(|quota| world.tree.len() as u64 >= quota);
+        let made = if is_used_up { Err(Code::QUOTA) } else { Ok(made) };
         let said = question.happen(&mut world.tree, made);
         world.happened.insert(asked, said);
         world
@@ -196,8 +226,21 @@ impl Question {
         }
     }
 
-    /// What it does to a tree.
-    fn happen(&self, tree: &mut Tree, made: Thing) -> Said {
+    /// Whether it may make something.
+    fn creates(&self) -> bool {
+        match self {
+            Question::Open { creates, .. } => *creates,
+            Question::Name(call) => matches!(call, NameCall::MakeDirectory(_)),
+        }
+    }
+
+    /// Whether it may take the name of something.
+    fn removes(&self) -> bool {
+        matches!(self, Question::Name(NameCall::Remove(..) | NameCall::Rename(..)))
+    }
+
+    /// What it does to a tree, and what it makes there unless it may not.
+    fn happen(&self, tree: &mut Tree, made: Result<Thing, Code>) -> Said {
         let outcome = match self {
             Question::Open { path, creates, exclusive } => {
                 open(tree, path, made, *creates, *exclusive)
@@ -274,7 +317,7 @@ fn check_parent(tree: &Tree, path: &[u8]) -> Result<(), Code> {
 fn open(
     tree: &mut Tree,
     path: &[u8],
-    made: Thing,
+    made: Result<Thing, Code>,
     creates: bool,
     exclusive: bool,
 ) -> Result<Said, Code> {
@@ -284,6 +327,7 @@ fn open(
         Ok((Kind::File, thing)) => Ok(Said::Opened { thing, created: false }),
         Err(_) if creates => {
             check_parent(tree, path)?;
+            let made = made?;
             tree.insert(path.into(), (Kind::File, made));
             Ok(Said::Opened { thing: made, created: true })
         }
@@ -291,12 +335,12 @@ fn open(
     }
 }
 
-fn make(tree: &mut Tree, path: &[u8], made: Thing) -> Result<Said, Code> {
+fn make(tree: &mut Tree, path: &[u8], made: Result<Thing, Code>) -> Result<Said, Code> {
     match kind_of(tree, path) {
         Ok(_) => Err(Code::EXISTS),
         Err(_) => {
             check_parent(tree, path)?;
-            tree.insert(path.into(), (Kind::Directory, made));
+            tree.insert(path.into(), (Kind::Directory, made?));
             Ok(Said::Done)
         }
     }

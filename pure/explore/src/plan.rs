@@ -70,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) grant_bytes: u64,
     /// Whether what servers may use at most is told as a quota.
     pub(crate) is_quota: bool,
+    /// Files and directories that there may be.
+    pub(crate) files_quota: Option<u64>,
     pub(crate) durability: Durability,
     /// Bytes of records after which the journal begins anew.
     pub(crate) journal_bytes: u64,
@@ -181,6 +183,10 @@ impl Plan {
             block_bytes,
             grant_bytes,
             is_quota: Dice::new(seed, 9).one_in(2),
+            files_quota: {
+                let mut own = Dice::new(seed, 12);
+                own.one_in(4).then(|| own.between(1, 6))
+            },
             journal_bytes: Dice::new(seed, 11).magnitude(128, 4 << 10),
             durability,
             summing,

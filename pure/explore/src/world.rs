@@ -194,7 +194,7 @@ impl World {
             collectives: BTreeMap::new(),
             verdicts: Verdicts::default(),
             shadow: Shadow::new(plan.managers(), plan.outlives_caches(), plan.transfer_bytes),
-            names: Names::new(),
+            names: Names::new(plan.files_quota),
             pointers: Pointers::default(),
             auditing: false,
             found: BTreeSet::new(),

@@ -42,7 +42,7 @@ pub enum Message {
     /// Those who are connected, up to as many as a frame holds.
     Connected(Vec<Connected>),
     /// What has a cache manager done so far? Answered by [`Message::Counts`]; by an I/O server with
-    /// [`Message::Damage`].
+    /// [`Message::Damage`], and by the metadata manager with [`Message::Files`].
     Count,
     /// That.
     Counts(Counts),
@@ -50,6 +50,11 @@ pub enum Message {
     Damage {
         /// How many; as many as are remembered at most.
         pages: u64,
+    },
+    /// Files and directories that there are, without the root; with those that have no name and are open.
+    Files {
+        /// How many.
+        count: u64,
     },
 
     // The metadata manager. Paths are absolute and without `.`, `..` or empty names.

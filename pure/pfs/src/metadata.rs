@@ -46,14 +46,16 @@ pub struct Settings {
     pub layout: Layout,
     /// How long a session without a connection is kept.
     pub session_timeout: Nanos,
-    /// Files and directories at most.
+    /// Files and directories at most, with the root: what the manager's memory holds.
     pub inodes_max: u64,
+    /// Files and directories that its user may have, without the root; with those that have no name and are open.
+    pub files_quota: Option<u64>,
     /// Bytes of records after which the journal begins anew; it becomes longer where the state itself is long.
     pub journal_bytes: u64,
 }
 
 impl Settings {
-    /// No caches, the usual layout over so many servers, 8 s, ten million inodes, a journal of 64 MiB.
+    /// No caches, the usual layout over so many servers, 8 s, ten million inodes and no quota of them, a journal of 64 MiB.
     pub fn usual(servers: u32) -> Settings {
         Settings {
             servers,
@@ -61,6 +63,7 @@ impl Settings {
             layout: Layout::usual(servers),
             session_timeout: Nanos(8_000_000_000),
             inodes_max: 10_000_000,
+            files_quota: None,
             journal_bytes: 64 << 20,
         }
     }
@@ -192,6 +195,10 @@ impl Metadata {
                 // It ended with a session that was out of sight for too long; nothing is lost by that.
                 None => Ok((Message::Done, Vec::new())),
             },
+            Message::Count => {
+                let count = self.names.inode_count().saturating_sub(1);
+                Ok((Message::Files { count }, Vec::new()))
+            }
             Message::Advance { open, setting, from, by } => {
                 self.advance(open, Pointer { setting, units: from }, by)
             }
@@ -270,8 +277,14 @@ impl Metadata {
         mode: u32,
         layout: Option<Layout>,
     ) -> Result<Change, Code> {
-        if self.names.inode_count() >= self.settings.inodes_max {
+        let used = self.names.inode_count();
+        if used >= self.settings.inodes_max {
             return Err(Code::NO_SPACE);
+        }
+        // The root is nobody's, and in the count.
+        let others = if is_planted(Plant::FileBeyondQuota) { 2 } else { 1 };
+        if self.settings.files_quota.is_some_and(|quota| used.saturating_sub(others) >= quota) {
+            return Err(Code::QUOTA);
         }
         let (inode, _) = self.names.next_numbers();
         let (parent, name) = (place.parent, place.name.to_vec());

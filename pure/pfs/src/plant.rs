@@ -94,6 +94,8 @@ pub enum Plant {
     SummedWhileWritten,
     /// Who meets a quota is told that the device is full.
     QuotaAsFull,
+    /// The manager lets its user have one file more than the quota says.
+    FileBeyondQuota,
     /// What a session was granted stays granted when it has ended.
     GrantKept,
     /// What a session held stays held when it has ended.
@@ -109,7 +111,7 @@ pub enum Plant {
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 49] = [
+    pub const ALL: [Plant; 50] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -154,6 +156,7 @@ impl Plant {
         Plant::SumOutlivesCut,
         Plant::SummedWhileWritten,
         Plant::QuotaAsFull,
+        Plant::FileBeyondQuota,
         Plant::GrantKept,
         Plant::HoldOfTheDead,
         Plant::JournalCutEarly,

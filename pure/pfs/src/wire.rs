@@ -337,6 +337,7 @@ fn flags_of(message: &Message) -> u16 {
         | Message::Granted { .. }
         | Message::Connected(_)
         | Message::Damage { .. }
+        | Message::Files { .. }
         | Message::Counts(_) => REPLY,
         _ => 0,
     }
@@ -382,6 +383,7 @@ fn kind_of(message: &Message) -> u16 {
         Message::Count => 121,
         Message::Counts(_) => 125,
         Message::Damage { .. } => 126,
+        Message::Files { .. } => 127,
     }
 }
 
@@ -510,6 +512,7 @@ fn put(message: &Message, out: &mut impl Sink) {
                 .for_each(|count| out.u64(count));
         }
         Message::Damage { pages } => out.u64(*pages),
+        Message::Files { count } => out.u64(*count),
     }
 }
 
@@ -642,6 +645,7 @@ fn take(kind: u16, read: &mut Reader) -> Result<Option<Message>, Wrong> {
             granted_bytes: read.u64()?,
         }),
         126 => Message::Damage { pages: read.u64()? },
+        127 => Message::Files { count: read.u64()? },
         _ => return Ok(None),
     };
     Ok(Some(message))

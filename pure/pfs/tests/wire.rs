@@ -143,6 +143,7 @@ fn of_servers() -> impl Strategy<Value = Message> {
         Just(Message::Status),
         Just(Message::Count),
         any::<u64>().prop_map(|pages| Message::Damage { pages }),
+        any::<u64>().prop_map(|count| Message::Files { count }),
         any::<[u64; 8]>().prop_map(|all| {
             let [memory, used_bytes, reads, misses, fetches, flushes, ..] = all;
             let [.., unsaved_bytes, granted_bytes] = all;
@@ -720,6 +721,7 @@ fn one_of_each() -> Vec<Message> {
             granted_bytes: 2,
         }),
         Message::Damage { pages: 8 },
+        Message::Files { count: 7 },
     ]
 }
 

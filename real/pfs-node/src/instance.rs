@@ -75,6 +75,8 @@ pub struct Description {
     pub capacity: Option<u64>,
     /// The same as what its user may use: told otherwise to who meets it.
     pub quota: Option<u64>,
+    /// Files and directories that its user may have; if nothing is said, as many as its manager can.
+    pub quota_files: Option<u64>,
     /// Bytes of records after which the journal of names begins anew; if nothing is said, the usual number.
     pub journal: Option<u64>,
     /// When it was made: seconds since 1970.
@@ -108,6 +110,8 @@ pub struct Wish {
     pub capacity: Option<u64>,
     /// Bytes that its user may use; 0: all there are.
     pub quota: Option<u64>,
+    /// Files and directories that its user may have; 0: as many as its manager can.
+    pub quota_files: Option<u64>,
     /// Bytes of records after which the journal of names begins anew; 0: as many as usual.
     pub journal: Option<u64>,
     /// Memory that clients and servers share, in bytes, while it is served this time.
@@ -175,8 +179,15 @@ struct Table {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quota: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    quota_files: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     journal: Option<u64>,
     created: u64,
+}
+
+/// A number that is wished, where 0 takes away what was found; else that.
+fn said(wished: Option<u64>, found: Option<u64>) -> Option<u64> {
+    wished.map_or(found, |number| (number > 0).then_some(number))
 }
 
 /// Of an instance that does not say it.
@@ -285,6 +296,7 @@ impl Description {
             sums: table.sums,
             capacity: table.capacity,
             quota: table.quota,
+            quota_files: table.quota_files,
             journal: table.journal,
             created: table.created,
         })
@@ -316,6 +328,7 @@ impl Description {
             sums: self.sums,
             capacity: self.capacity,
             quota: self.quota,
+            quota_files: self.quota_files,
             journal: self.journal,
             created: self.created,
         };
@@ -368,7 +381,8 @@ impl Description {
             sums,
             capacity,
             quota,
-            journal: wish.journal.filter(|&bytes| bytes > 0),
+            quota_files: said(wish.quota_files, None),
+            journal: said(wish.journal, None),
             created,
         })
     }
@@ -499,10 +513,8 @@ impl Instance {
                     sums: wish.sums.unwrap_or(found.sums),
                     capacity,
                     quota,
-                    journal: match wish.journal {
-                        None => found.journal,
-                        wished => wished.filter(|&bytes| bytes > 0),
-                    },
+                    quota_files: said(wish.quota_files, found.quota_files),
+                    journal: said(wish.journal, found.journal),
                     ..found.clone()
                 };
                 if description != found {

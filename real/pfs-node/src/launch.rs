@@ -76,6 +76,7 @@ pub fn start(
         sums,
         capacity,
         quota,
+        quota_files,
         journal,
         window_memory,
         events,
@@ -115,6 +116,9 @@ pub fn start(
     }
     if let Some(bytes) = quota {
         program.args(["--quota", &bytes.to_string()]);
+    }
+    if let Some(files) = quota_files {
+        program.args(["--quota-files", &files.to_string()]);
     }
     if let Some(bytes) = journal {
         program.args(["--journal", &bytes.to_string()]);

@@ -110,7 +110,8 @@ impl Node {
         let description = &node.instance.description;
         let usual = Settings::usual(servers);
         let journal_bytes = description.journal.unwrap_or(usual.journal_bytes);
-        let settings = Settings { caches, layout: description.layout, journal_bytes, ..usual };
+        let (layout, files_quota) = (description.layout, description.quota_files);
+        let settings = Settings { caches, layout, journal_bytes, files_quota, ..usual };
         let uuid = u128::from_str_radix(&description.uuid, 16).map_err(|_| {
             Refusal::new(
                 format!("instance.toml: `{}` is no uuid", description.uuid),

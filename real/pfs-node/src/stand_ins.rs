@@ -16,6 +16,8 @@ use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Tim
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,14 +46,15 @@ pub struct StandIns {
 pub struct Turn(OwnedFd);
 
 impl StandIns {
-    /// Begins a set for the instance in a directory.
+    /// Begins a set for the instance in a directory. It has all the room that it will ever need, or is refused.
     pub fn begin(directory: &Path) -> io::Result<()> {
         let place = directory.join(NAME);
         // A process of an earlier run may still look at the old one.
         let _ = std::fs::remove_file(&place);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = fs::open(&place, flags, Mode::RUSR | Mode::WUSR)?;
-        Ok(fs::ftruncate(&file, BYTES as u64)?)
+        let mut file = File::from(fs::open(&place, flags, Mode::RUSR | Mode::WUSR)?);
+        // Written, not cut to its length: of a hole on a full device, who looks at it as memory gets a signal.
+        file.write_all(&vec![0; BYTES])
     }
 
     /// Those of the instance in a directory, if it has a set.
@@ -272,6 +275,15 @@ mod tests {
             withdraw(at.join(name).as_os_str().as_bytes());
         }
         assert!(!at.join("d/new").exists() && at.join("d/plain").exists());
+    }
+
+    #[test]
+    fn a_set_has_the_room_of_all_its_members_before_there_are_any() {
+        let directory = tempfile::tempdir().unwrap();
+        StandIns::begin(directory.path()).unwrap();
+        let status = std::fs::metadata(directory.path().join(NAME)).unwrap();
+        assert_eq!(status.len(), BYTES as u64);
+        assert!(status.blocks() * 512 >= BYTES as u64, "{} blocks", status.blocks());
     }
 
     #[test]

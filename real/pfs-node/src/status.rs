@@ -1,5 +1,5 @@
-//! Who is connected to the servers of an instance, how their payload goes, what cache managers have done, and what servers have
-//! found damaged.
+//! Who is connected to the servers of an instance, how their payload goes, how many files there are, what cache managers have
+//! done, and what servers have found damaged.
 
 use crate::buffers::Buffers;
 use crate::channel::Received;
@@ -48,6 +48,15 @@ pub fn counts(directory: &Path) -> std::io::Result<Vec<Option<Counts>>> {
         Ok(_) | Err(_) => None,
     };
     Ok((0..caches).map(counts).collect())
+}
+
+/// How many files and directories the instance in a directory has; nothing if its manager does not answer.
+pub fn files(directory: &Path) -> std::io::Result<Option<u64>> {
+    let place = Place::of(&directory.canonicalize()?)?;
+    Ok(match asked(&place, Party::Metadata, &Message::Count) {
+        Ok(Message::Files { count }) => Some(count),
+        Ok(_) | Err(_) => None,
+    })
 }
 
 /// How many pages each I/O server has found changed by its device since it began, and nobody has written anew; nothing of

@@ -120,7 +120,8 @@ fn failure(path: &[u8], failure: iolab_pfs::client::Failure) -> Failure {
     if !told.contains(&path) {
         told = if told.is_empty() { path } else { format!("{path}: {told}") };
     }
-    if !told.contains(&failure.code.to_string()) {
+    let words = told.to_lowercase();
+    if !words.contains(&failure.code.to_string().to_lowercase()) {
         told = format!("{told}: {}", reason(failure.code));
     }
     let told = Failure::new(told);

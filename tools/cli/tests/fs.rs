@@ -218,6 +218,49 @@ fn a_quota_is_told_kept_and_taken_away() {
 }
 
 #[test]
+fn a_quota_of_files_is_told_kept_and_taken_away() {
+    let served = Served::with(&["--quota-files", "3"], "process: what is answered");
+    let at = served.at();
+    prints(at, &["mkdir", "--dir", "fs", "/d"]);
+    let client = served.client();
+    let made = |name: &str| OpenFile::open(&client, name.as_bytes(), TO_WRITE);
+    let first = made("/d/first").unwrap();
+    made("/d/second").unwrap().close().unwrap();
+    let refused = |name| made(name).err().map(|failure| failure.code);
+    assert_eq!(refused("/d/third"), Some(Code::QUOTA));
+    refuses(at, &["mkdir", "--dir", "fs", "/e"], "disk quota exceeded");
+    // Who has a file open keeps it; what is there may be opened.
+    prints(at, &["rm", "--dir", "fs", "/d/first"]);
+    assert_eq!(refused("/d/third"), Some(Code::QUOTA));
+    made("/d/second").unwrap().close().unwrap();
+    let status = || {
+        let told = prints(at, &["status", "--dir", "fs", "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        (told["quota_files"].as_u64(), told["used_files"].as_u64())
+    };
+    assert_eq!(status(), (Some(3), Some(3)));
+    assert!(prints(at, &["status", "--dir", "fs"]).contains("files       3 of a quota of 3\n"));
+    first.close().unwrap();
+    assert_eq!(status(), (Some(3), Some(2)));
+    made("/d/third").unwrap().close().unwrap();
+    launch::stop(&at.join("fs")).unwrap();
+    assert!(fs_told(at).contains("files       a quota of 3\n"));
+    prints(at, &["up", "--dir", "fs"]);
+    refuses(at, &["mkdir", "--dir", "fs", "/e"], "disk quota exceeded");
+    launch::stop(&at.join("fs")).unwrap();
+    prints(at, &["up", "--dir", "fs", "--quota-files", "0"]);
+    prints(at, &["mkdir", "--dir", "fs", "/e"]);
+    assert_eq!(status(), (None, Some(4)));
+}
+
+/// What `status` prints of a file system that nobody serves.
+fn fs_told(directory: &Path) -> String {
+    let output = fs_in(directory, &["status", "--dir", "fs"]);
+    assert_eq!(output.status.code(), Some(3));
+    said(&output.stdout)
+}
+
+#[test]
 fn policies_of_caches_are_told_and_slips_in_them_refused() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
@@ -458,6 +501,27 @@ fn files_of_a_run_become_plain_ones_in_place_or_elsewhere() {
     prints(at, &["cp", "--dir", &place, &inside, "saved"]);
     prints(at, &["stop", "--dir", &place]);
     assert_eq!(fs::read(at.join("saved")).unwrap(), b"text");
+}
+
+#[test]
+fn a_file_that_cannot_come_home_keeps_no_other_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("from.txt"), b"text").unwrap();
+    fs::write(at.join("in-the-way"), b"a file").unwrap();
+    let iolab = env!("CARGO_BIN_EXE_iolab");
+    let copies = ["before", "in-the-way/1", "in-the-way/2", "last"]
+        .map(|name| format!("{iolab} fs cp from.txt iolab:{name}"));
+    let output = fs_in(at, &["run", "--", "sh", "-c", &copies.join(" && ")]);
+    let told = said(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    for name in ["before", "last"] {
+        assert_eq!(fs::read(at.join(name)).unwrap(), b"text", "{name}: {told}");
+        assert!(!told.contains(&format!("/{name}")), "{told}");
+    }
+    assert!(told.contains("/in-the-way/1: ") && told.contains("/in-the-way/2: "), "{told}");
+    assert_eq!(told.to_lowercase().matches("file exists").count(), 2, "{told}");
+    assert!(told.contains("is kept in "), "{told}");
 }
 
 #[test]

@@ -344,3 +344,25 @@ fn an_error_is_one_line_on_the_rank_that_met_it() {
     assert!(lines[0].starts_with("iolab: MPI_File_open: /"), "{said}");
     assert!(lines[0].ends_with("no/no.dat: there is no such directory"), "{said}");
 }
+
+#[test]
+fn ranks_that_come_together_while_nobody_answers_say_who_does_not() {
+    for family in ["mpich", "openmpi"] {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().join("fs");
+        let lock = place.join("lock");
+        let run = ["fs", "run", "--servers", "2", "--dir", place.to_str().unwrap(), "--"];
+        let guest = Guest::new(family, "stopped.c");
+        let (left, output) = guest.run_by(2, &run, &[], &[lock.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        for rank in 0..2 {
+            assert_eq!(left[Path::new(&format!("said.{rank}"))], b"1", "{family}: {said}");
+        }
+        let is_told = |line: &&str| {
+            line.starts_with("iolab: MPI_File_set_view of /")
+                && line.contains("met.dat: I/O server ")
+                && line.ends_with(": no answer in time")
+        };
+        assert_eq!(said.lines().filter(is_told).count(), 2, "{family}: {said}");
+    }
+}

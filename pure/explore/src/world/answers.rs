@@ -158,6 +158,11 @@ impl World {
             }
             Code::IO if self.marks.count(Mark::DamageFound) > 0 => true,
             _ if device && self.plan.rates.disk + self.plan.rates.cut > 0 => true,
+            // Whether there were so many is for the names to know.
+            Code::QUOTA if about_names => {
+                self.meet(Mark::FileRefused);
+                self.plan.files_quota.is_some()
+            }
             Code::QUOTA => {
                 let is_quota = matches!(self.plan.limit(), Some(Limit::Quota(_)));
                 is_quota && self.may_lack_room(doing)

@@ -53,6 +53,7 @@ impl Manager {
                 layout: plan.layout,
                 caches: plan.caches,
                 journal_bytes: plan.journal_bytes,
+                files_quota: plan.files_quota,
                 ..usual
             },
             up: false,

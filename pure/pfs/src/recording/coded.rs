@@ -131,7 +131,7 @@ structures! {
     }
     cache_manager::Place { block, base, view, from, to }
     cache_manager::Row { block, from, to }
-    metadata::Settings { servers, caches, layout, session_timeout, inodes_max, journal_bytes }
+    metadata::Settings { servers, caches, layout, session_timeout, inodes_max, files_quota, journal_bytes }
 }
 
 /// Choices, by the number of the variant.

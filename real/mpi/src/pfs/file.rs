@@ -161,9 +161,8 @@ impl File {
             return own;
         }
         let result = own.as_ref().map_or_else(Trouble::code, |()| Code::OK);
-        let agreed = session::call(Call::Agree { file: self.number, result });
-        // Whoever has failed tells it himself.
-        own.and(agreed.map(drop).map_err(Trouble::told))
+        let agreed = session::agree(self.number, result);
+        own.and(agreed)
     }
 
     /// The other ranks hear of a failure when they come to this call; it is not waited for them.

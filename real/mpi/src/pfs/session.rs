@@ -4,7 +4,8 @@ use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
 use crate::family::Family;
 use crate::profiling;
-use iolab_pfs::client::{Call, Done, Outcome};
+use iolab_pfs::Code;
+use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
 use iolab_pfs_node::stand_ins::StandIns;
 use iolab_pfs_node::{Client, Memory, NoMemory, Started};
 use std::path::PathBuf;
@@ -41,6 +42,19 @@ pub(super) fn stand_ins() -> Option<&'static StandIns> {
 /// A call that moves no data.
 pub(super) fn call(call: Call) -> Result<Done, Trouble> {
     Ok(client()?.call_with(call, &mut NoMemory, Some(&progress))?)
+}
+
+/// The ranks that have a file open come together; all fail if one has, which has told it himself. That nobody
+/// answers, or that a rank has gone, is told by whoever meets it.
+pub(super) fn agree(file: FileNumber, result: Code) -> Result<(), Trouble> {
+    let call = Call::Agree { file, result };
+    let Err(failure) = client()?.call_with(call, &mut NoMemory, Some(&progress)) else {
+        return Ok(());
+    };
+    let is_met_here =
+        [Code::TIMED_OUT, Code::SESSION_LOST, Code::RANK_FAILED].contains(&failure.code);
+    let trouble = Trouble::from(failure);
+    Err(if is_met_here { trouble } else { trouble.told() })
 }
 
 /// A call that moves data; how many bytes.

@@ -65,6 +65,10 @@ pub(super) struct Shape {
     /// has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     quota: Option<u64>,
+    /// Files and directories that its user may have, told as a quota to who meets it; 0 for as many as the manager's
+    /// memory holds. [default: those, or what the directory has]
+    #[arg(long, value_name = "N")]
+    quota_files: Option<u64>,
     /// How much the journal of names grows before it begins anew with what there is then; 0 for as usual.
     /// [default: 64m, or what the directory has]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -103,6 +107,7 @@ impl Shape {
             sums: self.sums,
             capacity: self.capacity,
             quota: self.quota,
+            quota_files: self.quota_files,
             journal: self.journal,
             window_memory: self.window_memory,
             events: self.events.clone(),

@@ -60,6 +60,9 @@ pub(super) struct Arguments {
     command: Vec<OsString>,
 }
 
+/// Files that are named when they cannot be exported.
+const NAMED: usize = 16;
+
 /// Where the file system is, and whether it goes with the run.
 struct Home {
     directory: PathBuf,
@@ -369,7 +372,8 @@ fn export(
             );
         }
     }
-    for (path, _) in files {
+    // One that cannot come home keeps none of the others.
+    let exported = files.iter().map(|(path, _)| {
         let plain = plain_name(arguments, scope, path);
         let is_as_it_was = staged.contains(path)
             && arguments.stage_out.is_none()
@@ -384,11 +388,23 @@ fn export(
             // The plain file is the one that counts from now on.
             plain::forget(&client, path).map_err(|error| failure(path, error))?;
         }
-    }
+        Ok(())
+    });
+    let failures: Vec<Failure> = exported.filter_map(Result::err).collect();
+    all_told(failures)?;
     if !home.goes {
         remove_empty(&client, &all)?;
     }
     Ok(())
+}
+
+/// What went wrong with several files, as one failure that names the first of them.
+fn all_told(failures: Vec<Failure>) -> Result<(), Failure> {
+    let further = failures.len().saturating_sub(NAMED);
+    let mut named = failures.into_iter().take(NAMED);
+    let Some(first) = named.next() else { return Ok(()) };
+    let told = named.fold(first, |told, next| told.note(next.message()));
+    Err(if further > 0 { told.note(format!("and {further} files more")) } else { told })
 }
 
 /// Removes directories that have nothing in them any more, the lowest first.

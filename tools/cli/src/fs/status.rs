@@ -7,7 +7,7 @@ use clap::Args;
 use iolab_pfs::cache_manager::Counts;
 use iolab_pfs_node::instance::{Description, serving};
 use iolab_pfs_node::node;
-use iolab_pfs_node::status::{connections, counts, damaged_pages};
+use iolab_pfs_node::status::{connections, counts, damaged_pages, files};
 use iolab_vocab::format_bytes;
 use serde_json::json;
 use std::fs;
@@ -41,6 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Servers that do not answer have no clients to tell of.
     let clients = pid.and_then(|_| connections(&directory).ok());
     let managers = clients.as_ref().and_then(|_| counts(&directory).ok()).unwrap_or_default();
+    let files = clients.as_ref().and_then(|_| files(&directory).ok().flatten());
     let damaged = match &clients {
         Some(_) if description.sums => damaged_pages(&directory).unwrap_or_default(),
         _ => Vec::new(),
@@ -70,6 +71,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             "sums": description.sums,
             "limit_bytes": description.capacity,
             "quota_bytes": description.quota,
+            "quota_files": description.quota_files,
+            "used_files": files,
             "used_bytes": used_bytes(&held),
             "free_bytes": room.map(|(free, _)| free),
             "capacity_bytes": room.map(|(_, all)| all),
@@ -91,6 +94,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         say_line!("schedule    {}", description.schedule.name);
         say_line!("durability  {}", durability(&description));
         say_line!("capacity    {}", capacity(&directory, &description, || used_bytes(&held)));
+        if let Some(told) = files_told(files, description.quota_files) {
+            say_line!("files       {told}");
+        }
         for (server, Held { subfiles, bytes }) in held.iter().enumerate() {
             let size = format_bytes(*bytes);
             let told = told_of(damaged(server), &directory);
@@ -104,6 +110,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::from(if pid.is_some() { 0 } else { 3 }))
+}
+
+/// How many files there are, and how many there may be.
+fn files_told(used: Option<u64>, quota: Option<u64>) -> Option<String> {
+    match (used, quota) {
+        (None, None) => None,
+        (None, Some(quota)) => Some(format!("a quota of {quota}")),
+        (Some(used), None) => Some(used.to_string()),
+        (Some(used), Some(quota)) => Some(format!("{used} of a quota of {quota}")),
+    }
 }
 
 /// What a server has found damaged.
