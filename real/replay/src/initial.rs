@@ -99,6 +99,7 @@ pub(crate) fn found(event: &Event) -> Option<bool> {
         (Class::MakeDirectory, _) => Some(false),
         // A link may lead nowhere.
         _ if event.function.is_symbolic() => None,
+        (Class::Open, _) if has(flags::TEMPORARY) => Some(true),
         (Class::Open, _) if event.length < 0 => (!has(flags::CREATE)).then_some(true),
         (Class::Open, _) if has(flags::CREATE | flags::EXCLUSIVE) => Some(false),
         // An empty file that may be created here need not have been there.
@@ -180,7 +181,8 @@ fn opened(event: &Event, file: &mut Initial) {
     match event.result {
         EISDIR => file.directory = true,
         result if result < 0 => {}
-        _ if event.length < 0 => file.directory |= has(flags::DIRECTORY),
+        // A file without a name is told by the directory that it would be in.
+        _ if event.length < 0 || has(flags::TEMPORARY) => file.directory |= has(flags::DIRECTORY),
         _ if event.function == Function::INHERITED => {
             file.is_regular = true;
             file.learn_size(event.length);
@@ -241,6 +243,13 @@ mod tests {
     fn a_file_that_was_missing_first_is_not_there_although_it_can_be_opened_later() {
         let file = after(&[open(0, -1, ENOENT), open(flags::CREATE, 0, 3), open(0, 100, 4)]);
         assert_eq!(file.existed, Some(false));
+    }
+
+    #[test]
+    fn where_a_file_without_a_name_is_made_there_is_a_directory() {
+        let file = after(&[open(2 | flags::TEMPORARY | flags::DIRECTORY, 0, 3)]);
+        assert!(file.directory && !file.is_regular);
+        assert_eq!(file.existed, Some(true));
     }
 
     #[test]
