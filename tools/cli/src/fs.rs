@@ -149,6 +149,7 @@ fn way_out(code: Code) -> Option<&'static str> {
         Code::NO_SPACE => {
             Some("make room on the device or raise --capacity, or name a directory on another one")
         }
+        Code::QUOTA => Some("remove files, or raise --quota or --quota-files"),
         Code::TIMED_OUT => Some("`iolab fs status` tells which process serves; does it run?"),
         Code::TOO_LARGE => {
             Some("see `ulimit -f` where the servers were started, and the limits of the device")
