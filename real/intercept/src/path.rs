@@ -115,6 +115,10 @@ pub(crate) fn absolute<'a>(directory: i32, path: &'a [u8], buffer: &'a mut Buffe
     } else {
         of_descriptor(directory, buffer);
     }
+    // No path at all stands for the directory itself (`AT_EMPTY_PATH`).
+    if path.is_empty() {
+        return buffer.text();
+    }
     if buffer.length != 1 {
         buffer.push(b"/");
     }

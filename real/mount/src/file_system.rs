@@ -175,8 +175,12 @@ impl Filesystem for Requests {
     ) {
         let make = || self.0.make(request, (parent.0, name), (0, 0), New::Link(target));
         let row = |_: &_| {
-            let names = (target.to_str().map(str::to_owned), self.0.name_in(parent.0, name));
-            Row::of(Function::SYMLINK, Place::Names(names.0, names.1))
+            // What a relative link leads to counts from the directory that the link is in.
+            let to = match target.is_absolute() {
+                true => target.to_str().map(str::to_owned),
+                false => self.0.name_in(parent.0, target.as_os_str()),
+            };
+            Row::of(Function::SYMLINK, Place::Names(to, self.0.name_in(parent.0, name)))
         };
         tell_entry(&self.0, guarded(|| self.0.told(request, make, row)), reply);
     }

@@ -6,7 +6,6 @@ use iolab_pfs_node::chosen::Chosen;
 use iolab_pfs_node::stand_ins::StandIns;
 use std::cell::Cell;
 use std::ffi::{CStr, OsStr};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -98,11 +97,7 @@ pub(crate) fn fail(number: i32) -> i32 {
 
 /// One line for people.
 pub(crate) fn tell(text: &str) {
-    static QUIET: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    let is_quiet = || std::env::var_os("IOLAB_FS_QUIET").is_some_and(|it| it == "1");
-    if !text.is_empty() && !QUIET.get_or_init(is_quiet) {
-        let _ = std::io::stderr().write_all(format!("iolab: {text}\n").as_bytes());
-    }
+    iolab_pfs_node::say_in_guest(text);
 }
 
 impl Run {

@@ -14,6 +14,7 @@ mod incoming;
 pub mod instance;
 mod journal_file;
 pub mod launch;
+mod line;
 mod link;
 mod links;
 mod manager;
@@ -36,4 +37,5 @@ mod window;
 mod worker;
 
 pub use client::{Client, Started};
+pub use line::say_in_guest;
 pub use memory::{Memory, NoMemory};

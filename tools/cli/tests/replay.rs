@@ -170,3 +170,14 @@ fn a_command_that_a_shell_executes_in_its_child_writes_where_the_child_had_led_i
         assert_eq!(bytes(&again), bytes(&file), "{name}");
     }
 }
+
+#[test]
+fn calls_without_a_path_and_links_from_other_directories_come_out_as_recorded() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "stat ''; mkdir d; ln -s ../b d/l; cat d/l; echo bytes > b; cat d/l; ln d/l hard; rm d/l; rmdir d";
+    recorded(place.path(), script);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+    let again = place.path().join("plain").join(place.path().strip_prefix("/").unwrap());
+    assert_eq!(std::fs::read(again.join("b")).unwrap().len(), 6);
+}

@@ -35,6 +35,8 @@ unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
     // SAFETY: the kernel just read the paths.
     unsafe {
         let first = match call.function.is_symbolic() {
+            // No path at all leads nowhere.
+            _ if failed(result) && path::text(call.path).is_empty() => Some(0),
             true => name_led_to(call),
             false => name(call.directory, call.path),
         };

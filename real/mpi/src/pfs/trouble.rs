@@ -9,7 +9,6 @@ use iolab_pfs::Code;
 use iolab_pfs::client::Failure;
 use iolab_vocab::Refusal;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 /// An error on its way to the program.
@@ -126,10 +125,7 @@ impl Handler {
 
 /// Tells a line, unless nobody wants to hear it.
 pub(crate) fn say(line: &str) {
-    if std::env::var_os("IOLAB_FS_QUIET").is_none_or(|quiet| quiet != "1") {
-        // In one piece, as other ranks say theirs; a program may have closed it.
-        let _ = std::io::stderr().write_all(format!("iolab: {line}\n").as_bytes());
-    }
+    iolab_pfs_node::say_in_guest(line);
 }
 
 /// Tells of an error, and does what the handler says; the answer of the call.
