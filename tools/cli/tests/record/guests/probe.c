@@ -235,6 +235,7 @@ static void status(void) {
     MUST(access("access", R_OK) == 0 && faccessat(AT_FDCWD, "faccessat", R_OK, 0) == 0);
     MUST(access("missing", R_OK) == -1 && errno == ENOENT);
     MUST(symlink("symlink", "symlinked") == 0 && symlink("stat", "readlink") == 0);
+    MUST(symlinkat("symlinkat", AT_FDCWD, "symlinked at") == 0);
     MUST(readlink("readlink", text, sizeof text) == 4);
     MUST(symlink("stat", "readlinkat") == 0);
     MUST(readlinkat(AT_FDCWD, "readlinkat", text, sizeof text) == 4);
