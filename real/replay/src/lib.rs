@@ -15,6 +15,7 @@
 //! With strategies, the very stacks of the live program stand between the recorded calls and the
 //! files.
 
+mod aliases;
 mod content;
 mod descriptors;
 mod images;
@@ -60,6 +61,7 @@ pub struct Settings {
 
 /// Replays `trace`. An error says what went wrong or which call was the first to differ.
 pub fn replay(trace: &Trace, settings: &Settings) -> Result<Summary, ReplayError> {
+    let trace = &*aliases::resolved(trace);
     let plan = order::Plan::new(trace, &settings.strategies);
     let initial = initial::initial_files(trace, &plan.order);
     let scratch = scratch::Scratch::prepare(settings, trace, &initial)?;

@@ -218,7 +218,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ReplayError + '_ {
 }
 
 /// An absolute path as a path below the root, by its text alone; the root itself is `.`.
-fn relative(path: &str) -> Option<PathBuf> {
+pub(crate) fn relative(path: &str) -> Option<PathBuf> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.strip_prefix('/')?.split('/') {
         match part {
