@@ -23,6 +23,7 @@ mod initial;
 mod native;
 mod order;
 mod outcome;
+mod paths;
 mod root;
 mod scratch;
 mod staged;

@@ -7,6 +7,7 @@
 //! only a guess this does no harm: what is there already is not made, what is gone is not removed.
 
 use crate::initial::{flags_asked, found};
+use crate::paths::Paths;
 use iolab_policy::insitu::guest::open_flags::{CREATE, DIRECTORY, TEMPORARY};
 use iolab_trace::{Class, Event, Function, Trace};
 use std::collections::BTreeMap;
@@ -71,17 +72,14 @@ fn is_by_name(event: &Event) -> bool {
 struct Names<'a> {
     /// By file of the trace.
     known: Vec<Name>,
-    /// Their paths, sorted, each with its file.
-    paths: Vec<(&'a str, usize)>,
+    paths: Paths<'a>,
     trace: &'a Trace,
 }
 
 impl<'a> Names<'a> {
     fn new(trace: &'a Trace) -> Names<'a> {
-        let entries = trace.header.files.iter().enumerate();
-        let mut paths: Vec<_> = entries.map(|(file, entry)| (entry.path.as_str(), file)).collect();
-        paths.sort_unstable();
-        Names { known: vec![Name::Unknown; paths.len()], paths, trace }
+        let known = vec![Name::Unknown; trace.header.files.len()];
+        Names { known, paths: Paths::new(trace), trace }
     }
 
     fn change_before(&self, event: &Event, file: usize) -> Option<Change> {
@@ -155,10 +153,7 @@ impl<'a> Names<'a> {
     /// The name is missing, and so is all below it.
     fn goes(&mut self, file: usize) {
         self.known[file] = Name::Missing;
-        let path = self.trace.header.files[file].path.as_str();
-        let (first, behind) = (format!("{path}/"), format!("{path}0"));
-        let at = |bound: &str| self.paths.partition_point(|&(path, _)| path < bound);
-        for &(_, below) in &self.paths[at(&first)..at(&behind)] {
+        for below in self.paths.below(&self.trace.header.files[file].path) {
             self.known[below] = Name::Missing;
         }
     }
@@ -170,8 +165,7 @@ impl<'a> Names<'a> {
     /// The directory that a name is in, if calls name it.
     fn parent(&self, file: usize) -> Option<usize> {
         let (parent, _) = self.trace.header.files[file].path.rsplit_once('/')?;
-        let at = self.paths.binary_search_by_key(&parent, |&(path, _)| path).ok()?;
-        Some(self.paths[at].1)
+        self.paths.file(parent)
     }
 }
 

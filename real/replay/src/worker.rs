@@ -4,6 +4,7 @@ use crate::content::first_stranger;
 use crate::descriptors::{Descriptor, Entry, Tables};
 use crate::native::{Done, Native};
 use crate::order::{Plan, process_count};
+use crate::paths::Paths;
 use crate::scratch::Scratch;
 use crate::staged::{Feeder, Stacks};
 use crate::turns::Turns;
@@ -93,14 +94,20 @@ fn conclude(
     Ok(summary)
 }
 
-/// Files whose bytes may have come from elsewhere: by a copy, a mapping or another name.
+/// Files whose bytes may have come from elsewhere: by a copy, a mapping or another name, their own or their directory's.
 fn files_with_strange_content(trace: &Trace) -> Vec<bool> {
-    let mut strange = vec![false; trace.header.files.len()];
+    let files = &trace.header.files;
+    let mut strange = vec![false; files.len()];
+    let paths = Paths::new(trace);
     for event in &trace.events {
         let class = event.function.class();
-        if matches!(class, Class::Rename | Class::Copy | Class::Map) {
-            for file in [event.file, event.second_file()].into_iter().filter_map(FileId::index) {
-                strange.get_mut(file).into_iter().for_each(|flag| *flag = true);
+        let both = [event.file, event.second_file()].into_iter().filter_map(FileId::index);
+        for file in both.filter(|&file| file < files.len()) {
+            if matches!(class, Class::Rename | Class::Copy | Class::Map) {
+                strange[file] = true;
+            }
+            if class == Class::Rename {
+                paths.below(&files[file].path).for_each(|below| strange[below] = true);
             }
         }
     }

@@ -185,7 +185,8 @@ fn calls_without_a_path_and_links_from_other_directories_come_out_as_recorded() 
 #[test]
 fn a_file_that_calls_name_in_two_ways_is_one_file() {
     let place = tempfile::tempdir().unwrap();
-    let script = "mkdir d; seq 500 > data; cd d; stat ../data; wc ../data; cat < ../data > ../d/copy; wc copy";
+    let script = "mkdir d; seq 500 > data; cd d; stat ../data; wc ../data; cat < ../data > ../d/copy; wc copy; ln -s d ../e; wc ../e/copy; \
+                  mv ../d ../g; wc ../g/copy";
     recorded(place.path(), script);
     let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
     assert!(said.contains("came out as recorded"), "{said}");
