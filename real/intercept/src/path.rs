@@ -1,5 +1,6 @@
 //! Paths as the program named them, made absolute without allocation.
 
+use crate::call::ABSENT;
 use crate::system;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -103,6 +104,11 @@ pub(crate) unsafe fn text<'a>(address: usize) -> &'a [u8] {
         let length = libc::strnlen(address as *const libc::c_char, 4096);
         std::slice::from_raw_parts(address as *const u8, length)
     }
+}
+
+/// The descriptor that a call's path counts from, by its argument.
+pub(crate) fn folder(directory: usize) -> i32 {
+    if directory == ABSENT { libc::AT_FDCWD } else { directory as i32 }
 }
 
 /// `path` made absolute, relative to `directory` (a descriptor or `AT_FDCWD`).

@@ -69,7 +69,7 @@ fn failed(result: isize) -> bool {
 unsafe fn name(directory: usize, path: usize) -> Option<u32> {
     let mut buffer = path::Buffer::new();
     // SAFETY: the caller's promise.
-    number(path::absolute(descriptor(directory), unsafe { path::text(path) }, &mut buffer))
+    number(path::absolute(path::folder(directory), unsafe { path::text(path) }, &mut buffer))
 }
 
 /// As [`name`], what a symbolic link leads to: that counts from the directory the link is in.
@@ -78,14 +78,9 @@ unsafe fn name_led_to(call: &Call) -> Option<u32> {
     // SAFETY: the caller's promise.
     unsafe {
         let link = path::text(call.new_path);
-        let link = path::absolute(descriptor(call.new_directory), link, &mut buffer);
+        let link = path::absolute(path::folder(call.new_directory), link, &mut buffer);
         number(path::beside(link, path::text(call.path), &mut beside))
     }
-}
-
-/// The descriptor that a path counts from.
-fn descriptor(directory: usize) -> i32 {
-    if directory == ABSENT { libc::AT_FDCWD } else { directory as i32 }
 }
 
 fn number(text: &[u8]) -> Option<u32> {

@@ -2,7 +2,7 @@
 
 use super::answer::{stage_or_perform_cancellable, with_a_number};
 use super::record::leave_out;
-use crate::call::{ABSENT, Call};
+use crate::call::Call;
 use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
@@ -30,7 +30,7 @@ pub(super) unsafe fn hook(call: Call) -> isize {
 
 /// Whether there is a file where an open is about to go.
 unsafe fn exists(call: &Call) -> bool {
-    let directory = if call.directory == ABSENT { libc::AT_FDCWD as usize } else { call.directory };
+    let directory = path::folder(call.directory) as usize;
     // SAFETY: the guest's own path, which only the kernel looks at.
     unsafe { system::raw3(libc::SYS_faccessat, directory, call.path, 0) == 0 }
 }
@@ -42,7 +42,7 @@ unsafe fn opened(call: &Call, start: u64, result: isize, existed: bool, held: He
         return result;
     }
     let mut buffer = path::Buffer::new();
-    let directory = if call.directory == ABSENT { libc::AT_FDCWD } else { call.directory as i32 };
+    let directory = path::folder(call.directory);
     // SAFETY: the kernel just read the path.
     let given = unsafe { path::text(call.path) };
     let name = if result >= 0 && climbs(given) {
@@ -125,7 +125,7 @@ fn enter_staged(call: &Call, start: u64, result: isize, name: &[u8], size: i64, 
 }
 
 fn ends_in_link(call: &Call) -> bool {
-    let directory = if call.directory == ABSENT { libc::AT_FDCWD } else { call.directory as i32 };
+    let directory = path::folder(call.directory);
     path::is_link(directory, call.path)
 }
 
