@@ -84,14 +84,19 @@ impl Scratch {
                     return Ok(false);
                 }
                 parent.map(|parent| self.make_all(parent)).transpose()?;
-                let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY;
-                let file_made = self.root.file(place, flags, Mode::from_raw_mode(0o644))?;
-                fill_file(file_made.into(), self.seed(file), bytes.min(FILL_BYTES_MAX), bytes)?;
+                self.make_file(place, self.seed(file), bytes.min(FILL_BYTES_MAX), bytes)?;
             }
             (Change::Goes, Some(_)) => self.root.remove(place, Directories::Too)?,
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Makes a file of that many bytes, or makes the one that is there such a file.
+    fn make_file(&self, place: &Path, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY;
+        let file = self.root.file(place, flags, Mode::from_raw_mode(0o644))?;
+        fill_file(file.into(), seed, filled, bytes)
     }
 
     /// Makes a directory and those above it. `false`: all were there.
@@ -144,8 +149,8 @@ impl Scratch {
             let ancestors: Vec<&Path> = wanted.into_iter().flat_map(Path::ancestors).collect();
             let there = ancestors.iter().rev().take_while(|path| !not_made.contains(*path));
             if let Some(deepest) = there.last() {
-                let path = directory.join(deepest);
-                fs::create_dir_all(&path).map_err(at(&path))?;
+                let made = self.make_all(deepest).map_err(io::Error::from);
+                made.map_err(at(&directory.join(deepest)))?;
             }
         }
         Ok(())
@@ -166,7 +171,7 @@ impl Scratch {
             }
             let filled = file.bytes.min(budget);
             budget -= filled;
-            make_file(&path, self.seeds[index], filled, file.bytes).map_err(at(&path))?;
+            self.make_file(place, self.seeds[index], filled, file.bytes).map_err(at(&path))?;
             if filled < file.bytes {
                 self.notes.push(format!("{} is left sparse beyond {filled} bytes", path.display()));
             }
@@ -174,7 +179,7 @@ impl Scratch {
         for place in self.files_unnamed(initial) {
             let path = directory.join(place);
             if fs::symlink_metadata(&path).is_err() && path.parent().is_some_and(Path::is_dir) {
-                make_file(&path, 0, 0, 0).map_err(at(&path))?;
+                self.make_file(place, 0, 0, 0).map_err(at(&path))?;
             }
         }
         Ok(())
@@ -195,10 +200,6 @@ impl Scratch {
 
 fn is_empty_file(status: &rustix::fs::Stat) -> bool {
     FileType::from_raw_mode(status.st_mode).is_file() && status.st_size == 0
-}
-
-fn make_file(path: &Path, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
-    fill_file(File::create(path)?, seed, filled, bytes)
 }
 
 fn fill_file(mut file: File, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
