@@ -405,7 +405,12 @@ impl World {
 
     fn wake(&mut self, node: Node, life: u32) {
         match node {
-            Node::Client(client) => self.tell_client(client, iolab_pfs::client::Event::Woke),
+            Node::Client(client) => {
+                if client % 2 == 1 {
+                    self.tell_who_runs(client);
+                }
+                self.tell_client(client, iolab_pfs::client::Event::Woke);
+            }
             Node::Server(server) => {
                 if self.servers[server as usize].life == life {
                     self.tell_server(server, iolab_pfs::io_server::Event::Woke);
@@ -420,6 +425,16 @@ impl World {
                 if self.manager.life == life {
                     self.tell_manager(iolab_pfs::metadata::Event::Woke);
                 }
+            }
+        }
+    }
+
+    /// Some clients share their host with the servers, whose kernel says which of them run.
+    fn tell_who_runs(&mut self, client: usize) {
+        for server in 0..self.servers.len() {
+            if self.servers[server].up {
+                let party = iolab_pfs::Party::Server(server as u32);
+                self.tell_client(client, iolab_pfs::client::Event::Runs { party });
             }
         }
     }

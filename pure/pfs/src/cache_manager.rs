@@ -24,7 +24,7 @@ mod upstream;
 pub use crate::serving::{Operation, Settings as ServingSettings};
 pub use events::{Action, BlockNumber, Event, Place, Row};
 
-use crate::links::{FromWish, Link, Wish};
+use crate::links::{FromWish, Link, Wish, silent};
 use crate::message::PAYLOAD_BYTES_MAX;
 use crate::serving::{Admission, Serving, Subfile};
 use crate::{
@@ -210,6 +210,11 @@ impl CacheManager {
             counts: Counts::default(),
             woken_at: None,
         }
+    }
+
+    /// The parties that ought to have answered for a second. Where one runs all the same, [`Event::Runs`] tells.
+    pub fn silent(&self, now: Nanos) -> Vec<Party> {
+        silent(&self.links, now)
     }
 
     /// What it has done so far, and has now.
@@ -431,6 +436,11 @@ impl Machine for CacheManager {
             Event::Disconnected { from } => {
                 if let Some(link) = self.links.get_mut(&from) {
                     link.disconnected(now, out);
+                }
+            }
+            Event::Runs { party } => {
+                if let Some(link) = self.links.get_mut(&party) {
+                    link.runs(now);
                 }
             }
             Event::Replied { from, request, message, payload } => {

@@ -22,7 +22,7 @@ mod views;
 pub use events::{Action, Call, CallNumber, Done, Event, Failure, FileNumber, Gather, Outcome};
 
 use crate::configuration::Durability;
-use crate::links::{FromWish, Link, Wish};
+use crate::links::{FromWish, Link, Wish, silent};
 use crate::message::PATH_BYTES_MAX;
 use crate::{Attributes, Buffer, Code, Message, Opened, Party};
 use answers::{answer, failure, failure_of, not_open, outcome_of};
@@ -177,6 +177,11 @@ impl Client {
             holders: Holders::default(),
             program_order: ProgramOrder::default(),
         }
+    }
+
+    /// The parties that ought to have answered for a second. Where one runs all the same, [`Event::Runs`] tells.
+    pub fn silent(&self, now: Nanos) -> Vec<Party> {
+        silent(&self.links, now)
     }
 
     fn ask(
@@ -410,6 +415,11 @@ impl Machine for Client {
             Event::Disconnected { from } => {
                 if let Some(link) = self.links.get_mut(&from) {
                     link.disconnected(now, out);
+                }
+            }
+            Event::Runs { party } => {
+                if let Some(link) = self.links.get_mut(&party) {
+                    link.runs(now);
                 }
             }
             Event::Replied { from, request, message, payload } => {

@@ -1,5 +1,6 @@
 //! Connections to those who are asked: what is under way on each, sent again after a loss, given up after
-//! a time without any sign of life.
+//! a time without any sign of life. Where a party shares the host, the host tells of another sign than its
+//! answers: that it runs, but has no processor or waits for its device. That counts for a minute.
 //!
 //! A link connects when there is something to ask, and again when it loses a connection. Requests have
 //! ascending numbers; after a loss those without a reply are sent again with the same ones, in their order.
@@ -19,6 +20,8 @@ pub(crate) const WINDOW: u64 = 64;
 const PING_AFTER: Nanos = Nanos(1_000_000_000);
 /// How long after a failed attempt the next one to connect follows.
 const RETRY_AFTER: Nanos = Nanos(50_000_000);
+/// How long it counts as a sign of life that a party runs, when it does not answer.
+const RUNNING_MAX: Nanos = Nanos(60_000_000_000);
 /// A party that was given up has so long to be there again when it is asked something: calls that follow
 /// the one that waited for it do not wait as long again.
 const FOUND_AGAIN_IN: Nanos = Nanos(1_000_000_000);
@@ -53,11 +56,19 @@ pub(crate) struct Link<C, P> {
     waiting: VecDeque<Asked<C, P>>,
     /// Since when there is nothing but silence where a sign of life is due.
     silent_since: Nanos,
+    /// When it was heard last, or not yet waited for.
+    heard: Nanos,
     pinged: Nanos,
     /// It was given up, and has not been seen since.
     is_given_up: bool,
     /// The wish to be woken that stands; in the past if none does.
     woken_at: Nanos,
+}
+
+/// Those that ought to have answered for a while: whether they run may be looked at.
+pub(crate) fn silent<C, P: Clone>(links: &BTreeMap<Party, Link<C, P>>, now: Nanos) -> Vec<Party> {
+    let silent = links.values().filter(|link| link.is_silent(now));
+    silent.map(|link| link.party).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +102,7 @@ impl<C, P: Clone> Link<C, P> {
             asked: BTreeMap::new(),
             waiting: VecDeque::new(),
             silent_since: Nanos::ZERO,
+            heard: Nanos::ZERO,
             pinged: Nanos::ZERO,
             is_given_up: false,
             woken_at: Nanos::ZERO,
@@ -112,11 +124,12 @@ impl<C, P: Clone> Link<C, P> {
         out: &mut Vec<A>,
     ) {
         if self.asked.is_empty() {
-            (self.silent_since, self.pinged) = (now, now);
+            (self.silent_since, self.heard, self.pinged) = (now, now, now);
             if self.is_given_up {
                 // Its time is over; it only has the one to be found again.
                 let over = self.failure_timeout.since(FOUND_AGAIN_IN);
                 self.silent_since = Nanos(now.0.saturating_sub(over.0));
+                self.heard = Nanos(now.0.saturating_sub(RUNNING_MAX.0));
             }
         }
         let change = message.changes().then(|| {
@@ -194,7 +207,7 @@ impl<C, P: Clone> Link<C, P> {
     ) -> Forgotten<C> {
         let before = self.incarnation.replace(incarnation);
         let is_new = before != Some(incarnation);
-        (self.state, self.silent_since, self.pinged) = (State::Up, now, now);
+        (self.state, self.silent_since, self.heard, self.pinged) = (State::Up, now, now, now);
         self.is_given_up = false;
         let mut lost = Vec::new();
         if !is_new && !known {
@@ -226,7 +239,7 @@ impl<C, P: Clone> Link<C, P> {
         self.state = State::Down { retry_at: now.after(wait) };
         if was_up && self.asked.is_empty() && !is_planted(Plant::OpensForgotten) {
             // Who is not seen for long is forgotten, with the files it has open.
-            (self.silent_since, self.pinged) = (now, now);
+            (self.silent_since, self.heard, self.pinged) = (now, now, now);
             self.ping(out);
         }
         self.connect_if_needed(now, out);
@@ -240,10 +253,21 @@ impl<C, P: Clone> Link<C, P> {
         request: Request,
         out: &mut Vec<A>,
     ) -> Option<C> {
-        self.silent_since = now;
+        (self.silent_since, self.heard) = (now, now);
         let context = self.asked.remove(&request)?.context;
         self.go_on(out);
         context
+    }
+
+    fn is_silent(&self, now: Nanos) -> bool {
+        !self.asked.is_empty() && now.since(self.silent_since) >= PING_AFTER
+    }
+
+    /// The party has not answered, but runs.
+    pub(crate) fn runs(&mut self, now: Nanos) {
+        if now.since(self.heard) < RUNNING_MAX {
+            self.silent_since = now;
+        }
     }
 
     /// Sends what fits the window now.
@@ -267,7 +291,10 @@ impl<C, P: Clone> Link<C, P> {
         }
         if self.state == State::Up && now.since(self.pinged.max(self.silent_since)) >= PING_AFTER {
             self.pinged = now;
-            self.ping(out);
+            // One that is not answered is enough, however long it takes.
+            if self.asked.values().all(|asked| asked.context.is_some()) {
+                self.ping(out);
+            }
         }
         self.pinged = self.pinged.max(self.silent_since);
         self.connect_if_needed(now, out);
@@ -366,5 +393,25 @@ mod tests {
         link.connected(at(11_500), Incarnation(1), false, out);
         assert!(link.woke(at(19_499), out).is_empty());
         assert_eq!(link.woke(at(19_500), out), [3]);
+    }
+
+    #[test]
+    fn who_runs_but_does_not_answer_is_waited_for_a_minute_and_then_no_longer_than_others() {
+        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8));
+        let out = &mut Vec::<Wished>::new();
+        let question = || Message::Look { path: b"/".to_vec() };
+        link.connected(at(0), Incarnation(1), false, out);
+        link.ask(at(0), question(), None, 1, out);
+        for second in 1..67 {
+            link.runs(at(second));
+            assert!(link.woke(at(second), out).is_empty(), "at {second} s");
+        }
+        link.runs(at(67));
+        assert_eq!(link.woke(at(67), out), [1]);
+        // It has been waited for: who asks it again has only the time to find it.
+        link.ask(at(70), question(), None, 2, out);
+        link.runs(at(70));
+        assert_eq!(link.woke(at(71), out), [2]);
     }
 }

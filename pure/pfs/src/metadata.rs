@@ -19,7 +19,7 @@ pub use events::{Action, Event};
 
 use crate::change::{Change, Pointer};
 use crate::journal::Record;
-use crate::links::{FromWish, Link, Wish};
+use crate::links::{FromWish, Link, Wish, silent};
 use crate::plant::{Plant, is_planted};
 use crate::sessions::Sessions;
 use crate::{
@@ -145,6 +145,11 @@ impl Metadata {
             manager.sessions.recover(session);
         }
         Ok(manager)
+    }
+
+    /// The parties that ought to have answered for a second. Where one runs all the same, [`Event::Runs`] tells.
+    pub fn silent(&self, now: Nanos) -> Vec<Party> {
+        silent(&self.links, now)
     }
 
     /// The number of the next record.
@@ -478,6 +483,11 @@ impl Machine for Metadata {
             Event::Disconnected { from } => {
                 if let Some(link) = self.links.get_mut(&from) {
                     link.disconnected(now, out);
+                }
+            }
+            Event::Runs { party } => {
+                if let Some(link) = self.links.get_mut(&party) {
+                    link.runs(now);
                 }
             }
             Event::Replied { from, request, message } => {

@@ -107,6 +107,8 @@ impl Cache {
             }
             self.peers.tick(now, &mut heard);
             if self.wakes.due(now) {
+                self.links.look_at(self.machine.silent(now));
+                self.todo.extend(self.links.told().map(answer));
                 self.todo.push_back(Event::Woke);
             }
         }
@@ -230,6 +232,7 @@ fn answer(told: Told) -> Event {
     match told {
         Told::Connected { to, incarnation, known } => Event::Connected { to, incarnation, known },
         Told::Disconnected { from } => Event::Disconnected { from },
+        Told::Runs { party } => Event::Runs { party },
         Told::Replied { from, request, message, payload } => {
             Event::Replied { from, request, message, payload }
         }

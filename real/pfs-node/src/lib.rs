@@ -27,6 +27,7 @@ pub mod plain;
 mod remark;
 pub mod rescue;
 mod room;
+mod running;
 mod server;
 pub mod stand_ins;
 pub mod status;

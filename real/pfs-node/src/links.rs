@@ -7,6 +7,7 @@ use crate::instance::Place;
 use crate::link;
 use crate::outgoing::{NoRows, Part};
 use crate::peers::Epoll;
+use crate::running::Threads;
 use iolab_pfs::session::{Hello, Welcome};
 use iolab_pfs::{Buffer, Incarnation, Message, Party, Request};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -24,6 +25,8 @@ pub(crate) enum Told {
     Connected { to: Party, incarnation: Incarnation, known: bool },
     /// There is none.
     Disconnected { from: Party },
+    /// Somebody has not answered, but runs.
+    Runs { party: Party },
     /// Somebody has answered.
     Replied { from: Party, request: Request, message: Message, payload: Option<Buffer> },
 }
@@ -34,6 +37,7 @@ pub(crate) struct Links {
     place: Place,
     epoll: Epoll,
     of: BTreeMap<Party, Channel>,
+    threads: Threads,
     told: Vec<Told>,
 }
 
@@ -48,7 +52,14 @@ fn number(party: Party) -> u64 {
 impl Links {
     /// None yet, of somebody who says this hello to parties in that place.
     pub(crate) fn new(hello: Hello, place: Place, epoll: Epoll) -> Links {
-        Links { hello, place, epoll, of: BTreeMap::new(), told: Vec::new() }
+        Links {
+            hello,
+            place,
+            epoll,
+            of: BTreeMap::new(),
+            threads: Threads::default(),
+            told: Vec::new(),
+        }
     }
 
     /// What there is to tell since the last time.
@@ -65,6 +76,16 @@ impl Links {
         match watched {
             Ok(link) => drop(self.of.insert(to, link)),
             Err(_) => self.told.push(Told::Disconnected { from: to }),
+        }
+    }
+
+    /// Looks whether those run who do not answer.
+    pub(crate) fn look_at(&mut self, silent: Vec<Party>) {
+        for party in silent {
+            let socket = self.of.get(&party);
+            if socket.is_some_and(|socket| self.threads.is_running(party, socket)) {
+                self.told.push(Told::Runs { party });
+            }
         }
     }
 

@@ -156,6 +156,9 @@ impl Manager {
             }
             self.peers.tick(now, &mut heard);
             if self.wakes.due(now) {
+                self.links.look_at(self.machine.silent(now));
+                let Manager { links, buffers, todo, .. } = &mut self;
+                todo.extend(links.told().map(|told| answer(told, buffers)));
                 self.todo.push_back(Event::Woke);
             }
         }
@@ -335,6 +338,7 @@ fn answer(told: Told, buffers: &mut Buffers) -> Event {
     match told {
         Told::Connected { to, incarnation, known } => Event::Connected { to, incarnation, known },
         Told::Disconnected { from } => Event::Disconnected { from },
+        Told::Runs { party } => Event::Runs { party },
         Told::Replied { from, request, message, payload } => {
             payload.into_iter().for_each(|buffer| buffers.release(buffer));
             Event::Replied { from, request, message }

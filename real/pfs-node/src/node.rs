@@ -9,6 +9,7 @@ use crate::manager::Manager;
 use crate::peers::listen;
 use crate::remark::remark;
 use crate::room::Used;
+use crate::running::thread_name;
 use crate::server::Server;
 use crate::subfiles::Subfiles;
 use crate::sums::Sums;
@@ -178,7 +179,7 @@ impl Node {
             Signals::send();
             false
         };
-        let thread = std::thread::Builder::new().name(format!("pfs {party}"));
+        let thread = std::thread::Builder::new().name(thread_name(party));
         thread.spawn(work).map_err(|error| failed(&name, &error))
     }
 

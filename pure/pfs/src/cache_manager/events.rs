@@ -81,6 +81,11 @@ pub enum Event {
         /// With whom.
         from: Party,
     },
+    /// A party does not answer, but its host says that it runs, without a processor or at its device.
+    Runs {
+        /// Who.
+        party: Party,
+    },
     /// An I/O server has answered.
     Replied {
         /// Which.

@@ -212,6 +212,7 @@ choices! {
         4 = Replied { from, request, message, payload },
         5 = Moved { call },
         6 = Woke,
+        7 = Runs { party },
     }
     client::Action {
         1 = Connect { to },
@@ -262,6 +263,7 @@ choices! {
         6 = Replied { from, request, message, payload },
         7 = Ending,
         8 = Woke,
+        9 = Runs { party },
     }
     cache_manager::Action {
         1 = Welcome { peer, known },
@@ -295,6 +297,7 @@ choices! {
         8 = Woke,
         9 = Failed,
         10 = Checkpointed { is_durable },
+        11 = Runs { party },
     }
     metadata::Action {
         1 = Welcome { peer, known },

@@ -7,6 +7,7 @@ use crate::clock::Wakes;
 use crate::instance::Place;
 use crate::link;
 use crate::outgoing::{Part, Rows};
+use crate::running::Threads;
 use crate::tape::Taped;
 use crate::window::Stretch;
 use iolab_pfs::client::{Action, Call, CallNumber, Client, Event, Gather, Outcome, Settings};
@@ -68,6 +69,7 @@ pub(super) struct State {
     settings: Settings,
     place: Place,
     links: BTreeMap<Party, Channel>,
+    threads: Threads,
     buffers: Buffers,
     lending: Lending,
     answers: BTreeMap<CallNumber, Outcome>,
@@ -97,6 +99,7 @@ impl State {
             settings,
             place,
             links: BTreeMap::new(),
+            threads: Threads::default(),
             buffers: Buffers::default(),
             lending: Lending::default(),
             answers: BTreeMap::new(),
@@ -217,6 +220,15 @@ impl State {
     /// Tells the machine what has happened, and does what it wants, until there is nothing left.
     pub(super) fn work(&mut self, now: Nanos) {
         if self.wakes.due(now) {
+            // What they have said is heard before anybody is given up for silence.
+            let all: Vec<Party> = self.links.keys().copied().collect();
+            all.into_iter().for_each(|party| self.ready(party));
+            for party in self.machine.silent(now) {
+                let socket = self.links.get(&party);
+                if socket.is_some_and(|socket| self.threads.is_running(party, socket)) {
+                    self.todo.push_back(Event::Runs { party });
+                }
+            }
             self.todo.push_back(Event::Woke);
         }
         let mut actions = Vec::new();
