@@ -8,7 +8,7 @@ use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_processor::native_open_flags;
 use iolab_trace::{Class, Event, Function};
-use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::{self, Errno};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -276,7 +276,9 @@ impl Native<'_> {
             match event.function {
                 Function::LINK | Function::LINKAT => root.link(path, target),
                 _ if event.function.is_symbolic() => root.symbolic_link(path, target),
-                _ => root.rename(path, target),
+                Function::RENAME_EXCHANGE => root.rename(path, target, RenameFlags::EXCHANGE),
+                Function::RENAME_NOREPLACE => root.rename(path, target, RenameFlags::NOREPLACE),
+                _ => root.rename(path, target, RenameFlags::empty()),
             }
             .map(|()| 0)
         })

@@ -115,6 +115,19 @@ impl<'a> Names<'a> {
         }
         match class {
             Class::Unlink | Class::RemoveDirectory => self.goes(file),
+            Class::Rename if event.function.exchanges() => {
+                let second = event.second_file().index();
+                if let Some(second) = second.filter(|&second| second < self.known.len()) {
+                    let is_here = |name| match name {
+                        Name::Link | Name::Unopened => name,
+                        _ => Name::Here,
+                    };
+                    let (known, other) = (is_here(known), is_here(self.known[second]));
+                    self.goes(file);
+                    self.goes(second);
+                    (self.known[file], self.known[second]) = (other, known);
+                }
+            }
             Class::Rename => {
                 let second = event.second_file().index();
                 if let Some(second) = second.filter(|&second| second < self.known.len()) {
@@ -248,6 +261,19 @@ mod tests {
             (1, Function::STAT, 0),
             (1, Function::UNLINK, 0),
             (1, Function::STAT, ENOENT),
+        ];
+        assert_eq!(changes_of(&rows), []);
+    }
+
+    #[test]
+    fn names_that_change_places_are_both_there_afterwards() {
+        let rows = [
+            (0, Function::STAT, 0),
+            (0, Function::RENAME_EXCHANGE, 0),
+            (0, Function::STAT, 0),
+            (2, Function::STAT, 0),
+            (0, Function::UNLINK, 0),
+            (0, Function::STAT, ENOENT),
         ];
         assert_eq!(changes_of(&rows), []);
     }

@@ -317,6 +317,30 @@ fn errors_and_names_come_out_as_recorded() {
 }
 
 #[test]
+fn names_change_places_and_a_name_that_is_taken_stays() {
+    let mut program = Program::new(&["/one", "/other", "/third"]);
+    let on = |file: u32, event| Event { file: FileId(file), ..event };
+    for (file, bytes) in [(0, 10), (1, 50)] {
+        program.open(file, 3, O_RDWR_CREAT);
+        program.write(3, bytes);
+        program.close(3);
+    }
+    let taken = Event { argument: 1, result: -17, ..Event::of(Function::RENAME_NOREPLACE) };
+    program.push(on(0, taken));
+    program.push(on(0, Event { argument: 1, ..Event::of(Function::RENAME_EXCHANGE) }));
+    program.sizes = vec![50, 10, 0];
+    program.open(0, 3, 0);
+    program.read(3, 100);
+    let free = Event { argument: 2, ..Event::of(Function::RENAME_NOREPLACE) };
+    program.push(on(1, free));
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    let found = contents(scratch.path());
+    let sizes: Vec<_> = found.iter().map(|(name, bytes)| (name.as_str(), bytes.len())).collect();
+    assert_eq!(sizes, [("one", 50), ("third", 10)]);
+}
+
+#[test]
 fn a_file_is_one_although_something_was_looked_for_below_it() {
     // As Python does with a program that might be a package.
     let mut program = Program::new(&["/d/program", "/d/program/__init__.py"]);

@@ -45,6 +45,7 @@ unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
         if is_given(call.new_path) {
             argument = name(call.new_directory, call.new_path).map_or(-1, i64::from);
         }
+        let flags = if call.flags == ABSENT { 0 } else { call.flags as u32 };
         let pointer = call.returns == crate::call::Returns::Pointer;
         recorder::push(Record {
             start: times.0,
@@ -55,7 +56,7 @@ unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
             result: if pointer && !failed(result) { 0 } else { result as i64 },
             number,
             fd: -1,
-            function: call.function.0,
+            function: call.function.renaming(flags).0,
             ..Record::default()
         });
     }
