@@ -490,9 +490,11 @@ impl Function {
         KINDS[self.0 as usize]
     }
 
-    /// Whether the call names its offset itself instead of using the file position.
+    /// Whether the call names its offset itself, or in a control block, instead of using the file position.
     pub fn is_positioned(self) -> bool {
-        self.row().is_some_and(|row| row.arguments.contains(&"offset")) && self.class().moves_data()
+        let names_offset =
+            |row: &Row| row.arguments.iter().any(|it| matches!(*it, "offset" | "block"));
+        self.row().is_some_and(names_offset) && self.class().moves_data()
     }
 
     /// The function of that name.

@@ -4,6 +4,7 @@
 //! succeeded found it, one that failed with `ENOENT` did not. Its size is that of the first open
 //! that saw it untouched.
 
+use crate::paths::Paths;
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_trace::{Class, Event, Function, Trace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,8 @@ pub(crate) struct Initial {
     pub(crate) is_regular: bool,
     /// It cannot be: what would be its directory is a file.
     pub(crate) is_below_file: bool,
+    /// It could not be made, because what would be its directory was not there.
+    pub(crate) is_below_nothing: bool,
     /// The size may still be learnt from the first open.
     size_open: bool,
 }
@@ -50,9 +53,19 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
     let mut files = vec![Initial::default(); trace.header.files.len()];
     let mut links = BTreeMap::new();
     let mut names = Names::default();
+    let paths = Paths::new(trace);
     for &row in order {
         let event = &trace.events[row];
         if let Some(index) = event.file.index().filter(|&index| index < files.len()) {
+            if lacks_directory(event) && files[index].existed.is_none() {
+                let directory = directory_of(&trace.header.files[index].path);
+                let is_known = directory.is_none_or(|directory| {
+                    let known = |file: usize| files[file].existed;
+                    paths.file(directory).and_then(known).is_some()
+                        || paths.below(directory).any(|file| known(file) == Some(true))
+                });
+                files[index].is_below_nothing = !is_known;
+            }
             observe(event, index, &mut files);
             if let Some(file) = names.lead_to(index).and_then(|at| files.get_mut(at)) {
                 observe_size(event, file);
@@ -117,6 +130,20 @@ pub(crate) fn found(event: &Event) -> Option<bool> {
         | (Class::RemoveDirectory | Class::ListDirectory, _) => Some(true),
         _ => None,
     }
+}
+
+/// The directory of a name.
+pub(crate) fn directory_of(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(directory, _)| directory)
+}
+
+/// Whether a call shows that there is no directory of its name: with one it would have made it.
+pub(crate) fn lacks_directory(event: &Event) -> bool {
+    let makes = match event.function.class() {
+        Class::Open => flags_asked(event) & flags::CREATE != 0,
+        class => class == Class::MakeDirectory,
+    };
+    makes && event.result == ENOENT
 }
 
 /// Whether a call shows that what would be the directory of its name is a file.
@@ -254,8 +281,8 @@ fn parents<'a>(trace: &'a Trace, files: &[Initial]) -> BTreeSet<&'a str> {
     let mut parents = BTreeSet::new();
     for (entry, file) in trace.header.files.iter().zip(files) {
         let mut path = entry.path.as_str();
-        if file.is_below_file {
-            path = path.rsplit_once('/').map_or(path, |(file, _)| file);
+        if file.is_below_file || file.is_below_nothing {
+            path = directory_of(path).unwrap_or(path);
         }
         while let Some((parent, _)) = path.rsplit_once('/') {
             if parent.is_empty() || !parents.insert(parent) {

@@ -191,13 +191,22 @@ impl Native<'_> {
     fn transfer(&self, event: &Event, memory: &mut Vec<u8>) -> Done {
         self.on_descriptor(event, |descriptor| {
             self.load(event, memory);
+            // What the program's file system did not take, for whatever reason, is not written here, either.
+            if event.function.class() == Class::Write
+                && event.result >= 0
+                && !is_asynchronous(event)
+            {
+                memory.truncate(event.result as usize);
+            }
             let moved = match (event.function.class(), event.function.is_positioned()) {
                 (Class::Read, true) => {
                     positioned(event, |at| io::pread(&descriptor.fd, memory.as_mut_slice(), at))
                 }
                 (Class::Read, false) => io::read(&descriptor.fd, memory.as_mut_slice()),
-                (_, true) => positioned(event, |at| io::pwrite(&descriptor.fd, memory, at)),
-                (_, false) => io::write(&descriptor.fd, memory),
+                (_, true) => positioned(event, |at| {
+                    in_full(memory, |rest, done| io::pwrite(&descriptor.fd, rest, at + done))
+                }),
+                (_, false) => in_full(memory, |rest, _| io::write(&descriptor.fd, rest)),
             };
             Ok(moved? as u64)
         })
@@ -319,6 +328,26 @@ fn open_flags(event: &Event) -> OFlags {
         | flags::DIRECTORY
         | flags::TEMPORARY;
     OFlags::from_bits_retain(native_open_flags((wanted & known) as i32) as u32)
+}
+
+/// Whether a call returns before its transfer is done.
+pub(crate) fn is_asynchronous(event: &Event) -> bool {
+    matches!(event.function, Function::AIO_READ | Function::AIO_WRITE)
+}
+
+/// Writes all of it: what is written in part says only the next time why.
+fn in_full(
+    bytes: &[u8],
+    mut write: impl FnMut(&[u8], u64) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let mut done = 0;
+    loop {
+        let moved = write(&bytes[done..], done as u64)?;
+        done += moved;
+        if moved == 0 || done == bytes.len() {
+            return Ok(done);
+        }
+    }
 }
 
 fn positioned(
