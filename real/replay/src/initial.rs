@@ -198,7 +198,10 @@ fn observe(event: &Event, index: usize, files: &mut [Initial]) {
 /// What a call on a symbolic link tells of the file it leads to.
 fn observe_through_link(event: &Event, file: &mut Initial) {
     match event.function.class() {
-        Class::Open => opened(event, file),
+        Class::Open => {
+            opened(event, file);
+            observe_size(event, file);
+        }
         Class::Truncate => found(event).into_iter().for_each(|found| file.learn(found)),
         Class::Stat if matches!(event.function, Function::STAT | Function::ACCESS) => {
             found(event).into_iter().for_each(|found| file.learn(found));
