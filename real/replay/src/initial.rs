@@ -7,6 +7,7 @@
 use crate::paths::Paths;
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_trace::{Class, Event, Function, Trace};
+use iolab_vocab::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 
 const ENOENT: i64 = -2;
@@ -29,6 +30,8 @@ pub(crate) struct Initial {
     pub(crate) is_below_file: bool,
     /// It could not be made, because what would be its directory was not there.
     pub(crate) is_below_nothing: bool,
+    /// Calls only looked for it, and it never was there.
+    pub(crate) is_only_missed: bool,
     /// The size may still be learnt from the first open.
     size_open: bool,
 }
@@ -81,12 +84,27 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
             }
         }
     }
+    for (file, is_there) in files.iter_mut().zip(ever_there(trace)) {
+        file.is_only_missed = !is_there && file.existed == Some(false);
+    }
     let directories = parents(trace, &files);
     for (entry, file) in trace.header.files.iter().zip(&mut files) {
         file.directory |= directories.contains(entry.path.as_str()) && !file.is_regular;
     }
     follow_links(trace, order, &mut files);
     files
+}
+
+/// Which names led to something at any time, as far as calls tell.
+fn ever_there(trace: &Trace) -> Vec<bool> {
+    let mut is_there = vec![false; trace.header.files.len()];
+    let missed = |event: &&Event| matches!(event.result, ENOENT | ENOTDIR);
+    for event in trace.events.iter().filter(|event| !missed(event)) {
+        for file in [event.file, event.second_file()].into_iter().filter_map(FileId::index) {
+            is_there.get_mut(file).into_iter().for_each(|it| *it = true);
+        }
+    }
+    is_there
 }
 
 /// What has something below it by a symbolic link, or by the name it was given, is a directory under its own name, too.
@@ -118,8 +136,8 @@ pub(crate) fn found(event: &Event) -> Option<bool> {
         (Class::Rename, EEXIST) if !event.function.is_symbolic() => Some(true),
         (_, ..0) => None,
         (Class::MakeDirectory, _) => Some(false),
-        // A link may lead nowhere.
-        _ if event.function.is_symbolic() => None,
+        // A link may lead nowhere, and what is given a name by its descriptor may have had none.
+        _ if event.function.is_symbolic() || by_descriptor(event) => None,
         (Class::Open, _) if has(flags::TEMPORARY) => Some(true),
         (Class::Open, _) if event.length < 0 => (!has(flags::CREATE)).then_some(true),
         (Class::Open, _) if has(flags::CREATE | flags::EXCLUSIVE) => Some(false),
@@ -130,6 +148,11 @@ pub(crate) fn found(event: &Event) -> Option<bool> {
         | (Class::RemoveDirectory | Class::ListDirectory, _) => Some(true),
         _ => None,
     }
+}
+
+/// Whether a call gives a name to the file of a descriptor.
+pub(crate) fn by_descriptor(event: &Event) -> bool {
+    event.function == Function::LINKAT && event.fd >= 0
 }
 
 /// The directory of a name.
@@ -178,7 +201,7 @@ fn observe(event: &Event, index: usize, files: &mut [Initial]) {
         Class::MakeDirectory => file.directory = true,
         Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => file.directory = true,
         // A symbolic link may lead to what is not there.
-        Class::Rename if event.function.is_symbolic() => {}
+        Class::Rename if event.function.is_symbolic() || by_descriptor(event) => {}
         Class::Rename | Class::Allocate | Class::Write if event.result >= 0 => file.learn(true),
         _ => {}
     }
@@ -301,7 +324,6 @@ fn parents<'a>(trace: &'a Trace, files: &[Initial]) -> BTreeSet<&'a str> {
 mod tests {
     use super::*;
     use iolab_trace::FileEntry;
-    use iolab_vocab::FileId;
 
     fn after(events: &[Event]) -> Initial {
         let mut trace = Trace::default();

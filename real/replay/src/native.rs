@@ -2,7 +2,7 @@
 
 use crate::content::fill;
 use crate::descriptors::{Description, Descriptor, Entry, Tables};
-use crate::initial::flags_asked;
+use crate::initial::{by_descriptor, flags_asked};
 use crate::root::{Directories, Root};
 use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
@@ -281,6 +281,11 @@ impl Native<'_> {
         if event.function.is_symbolic() && !self.scratch.root().may_have_links() {
             return NO_LINKS;
         }
+        if by_descriptor(event) {
+            return self.on_descriptor(event, |descriptor| {
+                self.scratch.root().link_open(&descriptor.fd, target).map(|()| 0)
+            });
+        }
         self.by_path(event, |root, path| {
             match event.function {
                 Function::LINK | Function::LINKAT => root.link(path, target),
@@ -306,6 +311,12 @@ impl Native<'_> {
 /// Errors that follow from the state of files and descriptors, and come again here.
 fn is_reproducible(event: &Event) -> bool {
     let Some(errno) = event.errno() else { return true };
+    // The directory that a path was to count from was none.
+    let counts_from = |it: &&str| matches!(*it, "directory" | "new_directory");
+    let arguments = event.function.row().map_or(&[][..], |row| row.arguments);
+    if errno == Errno::BADF.raw_os_error() && arguments.iter().any(counts_from) {
+        return false;
+    }
     let of_files =
         [Errno::NOENT, Errno::BADF, Errno::EXIST, Errno::NOTDIR, Errno::ISDIR, Errno::NOTEMPTY];
     let seek = event.function.class() == Class::Seek && errno == Errno::INVAL.raw_os_error();

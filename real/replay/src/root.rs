@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
 /// The kernel gives up where directories are moved while it follows `..`; they stand still soon.
@@ -74,6 +75,13 @@ impl Root {
     pub(crate) fn link(&self, path: &Path, to: &Path) -> Result<(), Errno> {
         let ((from, name), (to, new_name)) = (self.folder(path)?, self.folder(to)?);
         fs::linkat(from, name, to, new_name, AtFlags::empty())
+    }
+
+    /// Gives an open file a name.
+    pub(crate) fn link_open(&self, file: impl AsFd, to: &Path) -> Result<(), Errno> {
+        let (to, name) = self.folder(to)?;
+        let itself = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        fs::linkat(fs::CWD, itself, to, name, AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Makes `link` a symbolic link to `path`. Both are relative to the root.

@@ -140,7 +140,9 @@ impl Scratch {
             .collect();
         not_made.extend(self.unfound(initial, |file| file.is_below_file));
         not_made.extend(self.unfound(initial, |file| file.is_below_nothing));
-        for (file, place) in initial.iter().zip(&self.places) {
+        // What is missing is missing without a directory of its own, too.
+        let looked_for = initial.iter().zip(&self.places).filter(|(file, _)| !file.is_only_missed);
+        for (file, place) in looked_for {
             let Some(place) = place else { continue };
             let wanted = match file.directory {
                 true => Some(place.as_path()),

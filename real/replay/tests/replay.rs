@@ -317,6 +317,27 @@ fn errors_and_names_come_out_as_recorded() {
 }
 
 #[test]
+fn a_path_that_counts_from_no_directory_leads_nowhere() {
+    let mut program = Program::new(&["/f", "/g"]);
+    for function in [Function::RENAMEAT, Function::OPENAT, Function::UNLINKAT] {
+        program.push(Event { file: FileId(0), argument: 1, result: -9, ..Event::of(function) });
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let summary = replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!((summary.calls, summary.skipped.values().sum::<u64>()), (0, 3));
+}
+
+#[test]
+fn where_something_was_only_looked_for_there_need_be_no_directory() {
+    let mut program = Program::new(&["/d", "/d/CVS/Entries"]);
+    program.push(Event { file: FileId(1), result: -2, ..Event::of(Function::STAT) });
+    program.push(Event { file: FileId(0), ..Event::of(Function::STAT) });
+    program.push(Event { file: FileId(0), ..Event::of(Function::RMDIR) });
+    let scratch = tempfile::tempdir().unwrap();
+    assert_eq!(replay_into(scratch.path(), &program.trace, &[]).calls, 3);
+}
+
+#[test]
 fn of_a_write_that_was_short_that_much_is_written() {
     let mut program = Program::new(&["/f"]);
     program.open(0, 3, O_RDWR_CREAT);

@@ -218,3 +218,28 @@ fn a_file_that_calls_name_in_two_ways_is_one_file() {
     let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
     assert!(said.contains("came out as recorded"), "{said}");
 }
+
+#[test]
+fn a_file_without_a_name_has_its_bytes_when_it_gets_one() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import ctypes, os
+link = ctypes.CDLL(None, use_errno=True).linkat
+def nameless(bytes):
+    file = os.open('.', os.O_TMPFILE | os.O_RDWR)
+    os.write(file, bytes)
+    return file
+one, other = nameless(b'some'), nameless(b'others')
+assert link(-100, b'/proc/self/fd/%d' % one, -100, b'one', 0x400) == 0
+assert link(other, b'', -100, b'other', 0x1000) == 0 or ctypes.get_errno() == 2
+assert len(open('one').read()) == 4";
+    succeeds(place.path(), &["record", "-o", "run.iot", "--", "python3", "-c", script]);
+    succeeds(place.path(), &["replay", "run.iot", "--into", "again"]);
+    let again = place.path().join("again").join(place.path().strip_prefix("/").unwrap());
+    for (name, bytes) in [("one", 4), ("other", 6)] {
+        let is_there = place.path().join(name).exists();
+        let found = std::fs::metadata(again.join(name)).map_or(0, |found| found.len());
+        assert_eq!(found, if is_there { bytes } else { 0 }, "{name}");
+    }
+    let names = std::fs::read_dir(&again).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| name == "one" || name == "other"));
+}
