@@ -145,7 +145,7 @@ fn a_replay_on_a_full_disk_says_how_much_room_it_needs() {
             return eprintln!("SKIPPED: {said}");
         }
         assert!(!output.status.success() && said.contains("No space left on device"), "{said}");
-        let hint = "hint: the files take up to 293.0 KiB: name a directory with that much room";
+        let hint = "hint: the files take up to 293 KiB: name a directory with that much room";
         assert!(said.contains(hint), "{said}");
         std::fs::remove_file(place.path().join("run.iot")).unwrap();
     }
