@@ -133,7 +133,7 @@ impl Hosted {
     /// all its names, the last.
     pub(crate) fn places_of(&self, inode: &Inode, thread: u32) -> Vec<PathBuf> {
         let is_in_memory = inode.member.as_ref().is_some_and(|member| !member.is_real());
-        let place_of = |name: &Name| Some(self.place_in(name.parent, &name.name)?);
+        let place_of = |name: &Name| self.place_in(name.parent, &name.name);
         let mut places = Vec::new();
         if !is_in_memory {
             places.extend(self.tree.names_of(inode, thread).iter().filter_map(place_of));
