@@ -166,6 +166,19 @@ fn a_renamed_file_keeps_its_stack_and_the_old_name_is_free() {
 }
 
 #[test]
+fn a_file_keeps_its_stack_under_the_name_it_changed_places_with() {
+    for function in [Function::RENAME_EXCHANGE, Function::RENAME_NOREPLACE] {
+        let rename = Event { argument: i64::from(OTHER.0), ..on(function, -1) };
+        let stat = |file| Event { file, ..Event::of(Function::STAT) };
+        let by_name = |file| {
+            let events = [open(FILE, 3, 1), rename, write(3, 8), stat(file)];
+            steps(&events)[6..].join(" ")
+        };
+        assert_eq!([by_name(OTHER), by_name(FILE)], ["flush native", "native"], "{function:?}");
+    }
+}
+
+#[test]
 fn a_lock_of_a_range_settles_its_file_and_one_of_the_whole_file_does_not() {
     let locked = |function| steps(&[open(FILE, 3, 2), on(function, 3)])[3..].join(" ");
     assert_eq!(locked(Function::LOCKF), "flush settle native");

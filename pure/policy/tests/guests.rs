@@ -161,6 +161,19 @@ fn a_file_is_shared_by_whatever_name_and_its_old_name_is_free() {
 }
 
 #[test]
+fn a_file_is_shared_by_the_name_that_it_changed_places_with() {
+    let exchange =
+        Event { argument: i64::from(RENAMED.0), result: 0, ..on(1, Function::RENAME_EXCHANGE, -1) };
+    let by_name = |file| Event { file, ..open(1, 4) };
+    let opened_by = |file| {
+        let scene = [Made(open(0, 3)), Made(exchange), Made(by_name(file))];
+        steps("write-back", &scene)[5..].join(" ")
+    };
+    assert_eq!(opened_by(RENAMED), "0:flush 1:native");
+    assert_eq!(opened_by(FILE), "1:native 1:begin 1:open");
+}
+
+#[test]
 fn descriptors_are_counted_by_process_and_number() {
     let dup = Event { result: 5, ..on(1, Function::DUP, 3) };
     let scene = |closes: &[i32]| {

@@ -219,7 +219,8 @@ fn any_call(random: &mut Random, now: u64, took: u64) -> Event {
     let (offset, length) = (random.below(1 << 20) as i64, 1 + random.below(200_000) as i64);
     let call = |function| Event { fd, file, ..call(function, now, now + took) };
     let transfer = |function| Event { offset, length, result: length, ..call(function) };
-    match random.below(16) {
+    let rename = |function, second| Event { fd: -1, argument: second, ..call(function) };
+    match random.below(17) {
         0 | 1 => Event { fd: -1, argument: CREATE, result: fd.into(), ..call(Function::OPEN) },
         2 => call(Function::CLOSE),
         3..6 => transfer(Function::PWRITE),
@@ -228,7 +229,8 @@ fn any_call(random: &mut Random, now: u64, took: u64) -> Event {
         10 => Event { result: 0, length: 0, ..transfer(Function::READ) },
         11 => Event { length: offset, ..call(Function::FTRUNCATE) },
         12 => call(Function::FSYNC),
-        13 => Event { fd: -1, argument: random.below(3) as i64, ..call(Function::RENAME) },
+        13 => rename(Function::RENAME, random.below(3) as i64),
+        16 => rename(Function::RENAME_EXCHANGE, random.below(3) as i64),
         14 => Event { fd: -1, ..call(Function::UNLINK) },
         _ => Event { result: i64::from(fd) + 1, ..call(Function::DUP) },
     }

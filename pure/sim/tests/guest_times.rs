@@ -4,7 +4,7 @@ mod recorded_writer;
 
 use iolab_sim::guest::{Durations, Prediction, Settings, predict};
 use iolab_sim::platform::Platform;
-use iolab_trace::{Event, Function, Origin, Trace};
+use iolab_trace::{Event, FileEntry, Function, Origin, Trace};
 use iolab_vocab::{FileId, Nanos, Seed};
 use recorded_writer::{apply, call, process, small_writer, trace, write};
 
@@ -188,6 +188,27 @@ fn a_sync_waits_for_the_medium_and_writes_out_what_is_held() {
     let run = simulate(&trace, &["write-back"], &model());
     // Hook; a step each for the call and for what came of the write and of the sync.
     assert_eq!(run.trace.events[3].duration(), Nanos(2 + 3 + 1100 + 90_000));
+}
+
+#[test]
+fn names_that_change_places_lead_to_each_others_files() {
+    let synced = |rename| {
+        let mut trace = small_writer(2);
+        let mut now = trace.events.pop().unwrap().start.0;
+        trace.header.files.push(FileEntry { path: "/d/other".into(), ..FileEntry::default() });
+        let renamed = Event { fd: -1, argument: 1, ..call(rename, 0, 0) };
+        let opened = Event { fd: -1, result: 5, length: 0, ..call(Function::OPEN, 0, 0) };
+        let synced = Event { fd: 5, ..call(Function::FSYNC, 0, 0) };
+        for event in [renamed, opened, synced] {
+            trace.events.push(Event { start: Nanos(now), end: Nanos(now + 80), ..event });
+            now += 100;
+        }
+        trace.header.processes[0].end_ns = now;
+        simulate(&trace, &[], &model()).trace.events.last().unwrap().duration()
+    };
+    // The first name leads to another file then, of which nothing was written, or to none.
+    assert_eq!(synced(Function::RENAME_EXCHANGE), Nanos(10));
+    assert_eq!(synced(Function::LINK), Nanos(90_000));
 }
 
 #[test]

@@ -82,6 +82,8 @@ macro_rules! for_each_function {
             LINKAT = 113 "linkat" Posix Rename (directory path new_directory new_path flags) -> status [linkat];
             SYMLINK = 114 "symlink" Posix Rename (path new_path) -> status [symlink];
             SYMLINKAT = 115 "symlinkat" Posix Rename (path new_directory new_path) -> status [symlinkat];
+            RENAME_EXCHANGE = 116 "renameat2(RENAME_EXCHANGE)" Posix Rename (directory path new_directory new_path flags) -> status [];
+            RENAME_NOREPLACE = 117 "renameat2(RENAME_NOREPLACE)" Posix Rename (directory path new_directory new_path flags) -> status [];
             FORK = 120 "fork" Posix Process () -> process [] by_hand [fork _Fork];
             VFORK = 121 "vfork" Posix Process () -> process [] by_hand [vfork];
             EXEC = 122 "exec" Posix Process (path arguments environment) -> status [] by_hand [execve execv execvp execvpe execl execlp execle fexecve execveat];
@@ -341,6 +343,10 @@ impl Class {
     }
 }
 
+/// `RENAME_NOREPLACE` and `RENAME_EXCHANGE` of Linux's `linux/fs.h`, the same on every processor.
+const NOREPLACE: u32 = 1;
+const EXCHANGE: u32 = 2;
+
 /// A row of the table, named by its stable code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(pub u16);
@@ -354,6 +360,20 @@ impl Function {
     /// Whether it makes a symbolic link: what it leads to need not be there.
     pub const fn is_symbolic(self) -> bool {
         matches!(self, Function::SYMLINK | Function::SYMLINKAT)
+    }
+
+    /// Whether two names change places: each leads where the other one led.
+    pub const fn exchanges(self) -> bool {
+        matches!(self, Function::RENAME_EXCHANGE)
+    }
+
+    /// Which call it is with the flags of `renameat2`.
+    pub const fn renaming(self, flags: u32) -> Function {
+        match (self, flags & (NOREPLACE | EXCHANGE)) {
+            (Function::RENAME | Function::RENAMEAT, NOREPLACE) => Function::RENAME_NOREPLACE,
+            (Function::RENAME | Function::RENAMEAT, EXCHANGE) => Function::RENAME_EXCHANGE,
+            _ => self,
+        }
     }
 }
 
@@ -470,9 +490,11 @@ impl Function {
         KINDS[self.0 as usize]
     }
 
-    /// Whether the call names its offset itself instead of using the file position.
+    /// Whether the call names its offset itself, or in a control block, instead of using the file position.
     pub fn is_positioned(self) -> bool {
-        self.row().is_some_and(|row| row.arguments.contains(&"offset")) && self.class().moves_data()
+        let names_offset =
+            |row: &Row| row.arguments.iter().any(|it| matches!(*it, "offset" | "block"));
+        self.row().is_some_and(names_offset) && self.class().moves_data()
     }
 
     /// The function of that name.

@@ -1,6 +1,6 @@
 //! Traces of other tools as ours.
 
-use iolab_trace::{Event, Origin, Trace, import};
+use iolab_trace::{Event, Function, Origin, Trace, import};
 
 const FORK_AND_THREAD: &str = include_str!("../../../samples/traces/strace/fork_and_thread.txt");
 
@@ -202,13 +202,21 @@ fn appending_to_what_was_there_has_no_known_place_and_to_what_was_cut_has() {
 
 #[test]
 fn every_call_that_renames_names_both_files() {
-    for call in [
-        "rename(\"a\", \"b\") = 0",
-        "renameat(AT_FDCWD, \"a\", AT_FDCWD, \"b\") = 0",
-        "renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_NOREPLACE) = 0",
+    for (call, function) in [
+        ("rename(\"a\", \"b\") = 0", Function::RENAME),
+        ("renameat(AT_FDCWD, \"a\", AT_FDCWD, \"b\") = 0", Function::RENAMEAT),
+        ("renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", 0) = 0", Function::RENAMEAT),
+        (
+            "renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_NOREPLACE) = 0",
+            Function::RENAME_NOREPLACE,
+        ),
+        (
+            "renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_EXCHANGE) = 0",
+            Function::RENAME_EXCHANGE,
+        ),
     ] {
         let (trace, rows) = rows(&[call]);
-        assert_eq!(rows.len(), 1, "{call}");
+        assert_eq!((rows.len(), rows[0].function), (1, function), "{call}");
         let (old, new) = (i64::from(rows[0].file.0), rows[0].argument);
         assert_eq!((path(&trace, old), path(&trace, new)), ("a", "b"), "{call}");
     }

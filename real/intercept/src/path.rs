@@ -111,6 +111,16 @@ pub(crate) fn folder(directory: usize) -> i32 {
     if directory == ABSENT { libc::AT_FDCWD } else { directory as i32 }
 }
 
+/// The descriptor whose file is meant: by no path at all, or by the name that the system gives to descriptors.
+pub(crate) fn descriptor(directory: i32, path: &[u8]) -> Option<i32> {
+    if path.is_empty() {
+        return (directory >= 0).then_some(directory);
+    }
+    let own = [&b"/proc/self/fd/"[..], b"/proc/thread-self/fd/", b"/dev/fd/"];
+    let number = own.iter().find_map(|own| path.strip_prefix(*own))?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
 /// `path` made absolute, relative to `directory` (a descriptor or `AT_FDCWD`).
 pub(crate) fn absolute<'a>(directory: i32, path: &'a [u8], buffer: &'a mut Buffer) -> &'a [u8] {
     if path.first() == Some(&b'/') {

@@ -43,6 +43,10 @@ fn ttl(stat: &Stat, inode: &Inode) -> Duration {
     if is_member { TTL } else { ttl_of(stat) }
 }
 
+fn is_not_directory(stat: &Stat) -> bool {
+    !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir()
+}
+
 fn ttl_of(stat: &Stat) -> Duration {
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
     if is_file { NO_TTL } else { TTL }
@@ -52,7 +56,10 @@ pub(crate) fn tell_entry(hosted: &Hosted, answer: Result<Entry, Errno>, reply: R
     match answer {
         Ok((inode, stat)) => {
             let attributes = shown(hosted, &stat, inode.number);
-            reply.entry_with_ttls(&ttl(&stat, &inode), &TTL, &attributes, Generation(0));
+            // Who tells of calls has to hear by which name of a file each one comes.
+            let is_heard = hosted.teller.is_some() && is_not_directory(&stat);
+            let name_ttl = if is_heard { NO_TTL } else { TTL };
+            reply.entry_with_ttls(&ttl(&stat, &inode), &name_ttl, &attributes, Generation(0));
         }
         Err(error) => reply.error(error),
     }

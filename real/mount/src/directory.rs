@@ -52,7 +52,7 @@ impl Hosted {
             return Ok(None);
         }
         let directory = self.directories.get(number)?;
-        self.lookup(directory.inode.number, &line.name).map(Some)
+        self.lookup(directory.inode.number, &line.name, 0).map(Some)
     }
 
     /// Makes a directory durable.

@@ -8,7 +8,6 @@ use crate::metadata::Changes;
 use crate::names::New;
 use crate::open::{Grant, Hosted};
 use crate::telling::{Place, Row};
-use crate::tree::Answer;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
@@ -16,7 +15,7 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use iolab_trace::Function;
-use rustix::fs::{AtFlags, Stat};
+use rustix::fs::AtFlags;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -54,16 +53,16 @@ impl Requests {
 /// How a change of attributes is told: the size by itself, else by what comes first.
 fn changed<'a>(
     changes: &Changes,
-    inode: u64,
+    (inode, thread): (u64, u32),
     file: Option<u64>,
     hosted: &'a Hosted,
-) -> impl FnOnce(&Answer<Stat>) -> Row + use<'a> {
+) -> impl FnOnce() -> Row + use<'a> {
     let (function, by_name) = changes.functions();
     let length = changes.size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
-    move |_| {
+    move || {
         let row = match file {
             Some(file) => Row::of(function, Place::Open(file)),
-            None => Row::of(by_name, Place::Name(hosted.name_of(inode))),
+            None => Row::of(by_name, Place::Name(hosted.name_of(inode, thread))),
         };
         Row { length, ..row }
     }
@@ -92,8 +91,8 @@ impl Filesystem for Requests {
         let _ = guarded(|| Ok(self.0.end()));
     }
 
-    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        tell_entry(&self.0, guarded(|| self.0.lookup(parent.0, name)), reply);
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        tell_entry(&self.0, guarded(|| self.0.lookup(parent.0, name, request.pid())), reply);
     }
 
     fn forget(&self, _request: &Request, inode: INodeNo, times: u64) {
@@ -124,9 +123,9 @@ impl Filesystem for Requests {
     ) {
         let changes = Changes { mode, owner, group, size, accessed, modified };
         let file = file.map(|file| file.0);
-        let row = changed(&changes, inode.0, file, &self.0);
+        let row = changed(&changes, (inode.0, request.pid()), file, &self.0);
         let work = || self.0.change(request, inode.0, file, changes);
-        tell_attributes(&self.0, guarded(|| self.0.told(request, work, row)), reply);
+        tell_attributes(&self.0, guarded(|| self.0.told(request, row, work)), reply);
     }
 
     fn readlink(&self, _request: &Request, inode: INodeNo, reply: ReplyData) {
@@ -161,8 +160,8 @@ impl Filesystem for Requests {
         reply: ReplyEntry,
     ) {
         let make = || self.0.make(request, (parent.0, name), (mode, mask), New::Directory);
-        let row = |_: &_| self.named(Function::MKDIR, parent, name);
-        tell_entry(&self.0, guarded(|| self.0.told(request, make, row)), reply);
+        let row = || self.named(Function::MKDIR, parent, name);
+        tell_entry(&self.0, guarded(|| self.0.told(request, row, make)), reply);
     }
 
     fn symlink(
@@ -174,7 +173,7 @@ impl Filesystem for Requests {
         reply: ReplyEntry,
     ) {
         let make = || self.0.make(request, (parent.0, name), (0, 0), New::Link(target));
-        let row = |_: &_| {
+        let row = || {
             // What a relative link leads to counts from the directory that the link is in.
             let to = match target.is_absolute() {
                 true => target.to_str().map(str::to_owned),
@@ -182,19 +181,19 @@ impl Filesystem for Requests {
             };
             Row::of(Function::SYMLINK, Place::Names(to, self.0.name_in(parent.0, name)))
         };
-        tell_entry(&self.0, guarded(|| self.0.told(request, make, row)), reply);
+        tell_entry(&self.0, guarded(|| self.0.told(request, row, make)), reply);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let remove = || self.0.remove(parent.0, name, AtFlags::empty());
-        let row = |_: &_| self.named(Function::UNLINK, parent, name);
-        tell(guarded(|| self.0.told(request, remove, row)), reply);
+        let row = || self.named(Function::UNLINK, parent, name);
+        tell(guarded(|| self.0.told(request, row, remove)), reply);
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let remove = || self.0.remove(parent.0, name, AtFlags::REMOVEDIR);
-        let row = |_: &_| self.named(Function::RMDIR, parent, name);
-        tell(guarded(|| self.0.told(request, remove, row)), reply);
+        let row = || self.named(Function::RMDIR, parent, name);
+        tell(guarded(|| self.0.told(request, row, remove)), reply);
     }
 
     fn rename(
@@ -208,12 +207,13 @@ impl Filesystem for Requests {
         reply: ReplyEmpty,
     ) {
         let (from, to) = ((parent.0, name), (new_parent.0, new_name));
-        let row = |_: &_| {
+        let row = || {
             let names = (self.0.name_in(from.0, from.1), self.0.name_in(to.0, to.1));
-            Row::of(Function::RENAME, Place::Names(names.0, names.1))
+            let function = Function::RENAME.renaming(flags.bits());
+            Row::of(function, Place::Names(names.0, names.1))
         };
         let rename = || self.0.rename(from, to, flags.bits());
-        tell(guarded(|| self.0.told(request, rename, row)), reply);
+        tell(guarded(|| self.0.told(request, row, rename)), reply);
     }
 
     fn link(
@@ -224,22 +224,21 @@ impl Filesystem for Requests {
         name: &OsStr,
         reply: ReplyEntry,
     ) {
-        let row = |_: &_| {
-            let names = (self.0.name_of(inode.0), self.0.name_in(parent.0, name));
+        let row = || {
+            let names = (self.0.name_of(inode.0, request.pid()), self.0.name_in(parent.0, name));
             Row::of(Function::LINK, Place::Names(names.0, names.1))
         };
-        let link = || self.0.link(inode.0, parent.0, name);
-        tell_entry(&self.0, guarded(|| self.0.told(request, link, row)), reply);
+        let link = || self.0.link(request, inode.0, (parent.0, name));
+        tell_entry(&self.0, guarded(|| self.0.told(request, row, link)), reply);
     }
 
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let open = || self.0.open(request, inode.0, flags.0, &|fd| reply.open_backing(fd));
-        let row = |grant: &Answer<Grant>| {
-            let file = grant.as_ref().ok().map(|grant| (grant.number, self.0.size_of(inode.0)));
-            let place = Place::Opened(self.0.name_of(inode.0), file);
+        let row = || {
+            let place = Place::Opened(self.0.name_of(inode.0, request.pid()));
             Row { argument: flags.0.into(), ..Row::of(Function::OPEN, place) }
         };
-        match guarded(|| self.0.told(request, open, row)) {
+        match guarded(|| self.0.told(request, row, open)) {
             Ok(Grant { number, flags, backing: Some(backing) }) => {
                 reply.opened_passthrough(FileHandle(number), flags, &backing);
             }
@@ -266,12 +265,11 @@ impl Filesystem for Requests {
             let register = |fd: rustix::fd::BorrowedFd<'_>| reply.open_backing(fd);
             let create =
                 || self.0.create(request, (parent.0, name), (mode, mask), flags, &register);
-            let row = |made: &Answer<(_, Stat, Grant)>| {
-                let file = made.as_ref().ok().map(|(_, stat, grant)| (grant.number, stat.st_size));
-                let place = Place::Opened(self.0.name_in(parent.0, name), file);
+            let row = || {
+                let place = Place::Opened(self.0.name_in(parent.0, name));
                 Row { argument: flags.into(), ..Row::of(Function::OPEN, place) }
             };
-            self.0.told(request, create, row)
+            self.0.told(request, row, create)
         });
         match created {
             Ok((inode, stat, Grant { number, flags, backing })) => {
@@ -309,9 +307,9 @@ impl Filesystem for Requests {
             if memory.len() < size {
                 memory.resize(size, 0);
             }
-            let row = |_: &_| Row::stretch(Function::PREAD, file.0, offset, size as u64);
+            let row = || Row::stretch(Function::PREAD, file.0, offset, size as u64);
             let read = || self.0.read(file.0, offset, &mut memory[..size]);
-            match guarded(|| self.0.told(request, read, row)) {
+            match guarded(|| self.0.told(request, row, read)) {
                 Ok(moved) => reply.data(&memory[..moved]),
                 Err(error) => reply.error(error),
             }
@@ -330,9 +328,9 @@ impl Filesystem for Requests {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let row = |_: &_| Row::stretch(Function::PWRITE, file.0, offset, data.len() as u64);
+        let row = || Row::stretch(Function::PWRITE, file.0, offset, data.len() as u64);
         let write = || self.0.write(file.0, offset, data, (how, flags.0));
-        match guarded(|| self.0.told(request, write, row)) {
+        match guarded(|| self.0.told(request, row, write)) {
             Ok(moved) => reply.written(moved as u32),
             Err(error) => reply.error(error),
         }
@@ -346,8 +344,8 @@ impl Filesystem for Requests {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let row = |_: &_| Row::of(Function::CLOSE, Place::Open(file.0));
-        tell(guarded(|| self.0.told(request, || self.0.close(file.0), row)), reply);
+        let row = || Row::of(Function::CLOSE, Place::Open(file.0));
+        tell(guarded(|| self.0.told(request, row, || self.0.close(file.0))), reply);
     }
 
     fn release(
@@ -376,14 +374,15 @@ impl Filesystem for Requests {
         reply: ReplyEmpty,
     ) {
         let function = if data_only { Function::FDATASYNC } else { Function::FSYNC };
-        let row = |_: &_| Row::of(function, Place::Open(file.0));
-        tell(guarded(|| self.0.told(request, || self.0.sync(file.0, data_only), row)), reply);
+        let row = || Row::of(function, Place::Open(file.0));
+        tell(guarded(|| self.0.told(request, row, || self.0.sync(file.0, data_only))), reply);
     }
 
     fn opendir(&self, request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let open = || Ok(self.0.open_directory(inode.0)? as i64);
-        let row = |_: &_| Row::of(Function::OPENDIR, Place::Name(self.0.name_of(inode.0)));
-        match guarded(|| self.0.told(request, open, row)) {
+        let row =
+            || Row::of(Function::OPENDIR, Place::Name(self.0.name_of(inode.0, request.pid())));
+        match guarded(|| self.0.told(request, row, open)) {
             Ok(number) => reply.opened(FileHandle(number as u64), FopenFlags::empty()),
             Err(error) => reply.error(error),
         }
@@ -508,12 +507,12 @@ impl Filesystem for Requests {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let row = |_: &_| Row {
+        let row = || Row {
             argument: mode.into(),
             ..Row::stretch(Function::FALLOCATE, file.0, offset, length)
         };
         let allocate = || self.0.allocate(file.0, mode, offset, length);
-        tell(guarded(|| self.0.told(request, allocate, row)), reply);
+        tell(guarded(|| self.0.told(request, row, allocate)), reply);
     }
 
     fn lseek(

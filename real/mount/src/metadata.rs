@@ -36,11 +36,6 @@ impl Changes {
 }
 
 impl Hosted {
-    /// How long a file is, −1 where that is not known.
-    pub(crate) fn size_of(&self, number: u64) -> i64 {
-        self.tree.get(number).and_then(|inode| inode.stat()).map_or(-1, |stat| stat.st_size)
-    }
-
     /// What `stat` shows, after what is held of the file has gone out.
     pub(crate) fn attributes(&self, number: u64) -> Answer<Stat> {
         let inode = self.tree.get(number)?;

@@ -28,11 +28,22 @@ pub(crate) enum New<'a> {
 
 impl Hosted {
     /// The file of a name.
-    pub(crate) fn lookup(&self, parent: u64, name: &OsStr) -> Answer<Entry> {
-        self.entry(&*self.tree.get(parent)?, name)
+    pub(crate) fn lookup(&self, parent: u64, name: &OsStr, thread: u32) -> Answer<Entry> {
+        self.entry(&*self.tree.get(parent)?, name, thread)
     }
 
-    fn entry(&self, parent: &Inode, name: &OsStr) -> Answer<Entry> {
+    fn entry(&self, parent: &Inode, name: &OsStr, thread: u32) -> Answer<Entry> {
+        let changes = self.tree.changes();
+        let found = self.found(parent, name);
+        match &found {
+            Ok((inode, stat)) => self.tree.came((parent, name), (inode, stat), (thread, changes)),
+            Err(Errno::NOENT) => self.tree.went(parent, name),
+            Err(_) => {}
+        }
+        found
+    }
+
+    fn found(&self, parent: &Inode, name: &OsStr) -> Answer<Entry> {
         if let Some(members) = &self.members {
             if let Some(inode) = members.find(&self.tree, parent, name)? {
                 let stat = inode.stat()?;
@@ -111,7 +122,7 @@ impl Hosted {
                 }
             }
         }
-        let entry = self.entry(&parent, name)?;
+        let entry = self.entry(&parent, name, request.pid())?;
         if let Some(members) = self.members.as_ref().filter(|_| is_directory) {
             members.made_directory(&entry.0);
         }
@@ -119,30 +130,41 @@ impl Hosted {
     }
 
     /// Gives a file another name.
-    pub(crate) fn link(&self, number: u64, parent: u64, name: &OsStr) -> Answer<Entry> {
+    pub(crate) fn link(
+        &self,
+        request: &Request,
+        number: u64,
+        (parent, name): (u64, &OsStr),
+    ) -> Answer<Entry> {
         let (inode, parent) = (self.tree.get(number)?, self.tree.get(parent)?);
         self.is_free(&parent, name)?;
         self.materialise(&inode)?;
         rules::before(Function::LINK, Some(&inode), None);
         rustix::fs::linkat(CWD, inode.path(), &parent, name, AtFlags::SYMLINK_FOLLOW)?;
-        self.entry(&parent, name)
+        self.entry(&parent, name, request.pid())
     }
 
     /// Removes a name.
     pub(crate) fn remove(&self, parent: u64, name: &OsStr, flags: AtFlags) -> Answer<()> {
         let parent = self.tree.get(parent)?;
+        self.remove_below(&parent, name, flags)?;
+        self.tree.went(&parent, name);
+        Ok(())
+    }
+
+    fn remove_below(&self, parent: &Arc<Inode>, name: &OsStr, flags: AtFlags) -> Answer<()> {
         if let Some(members) = &self.members {
             let goes_on = match flags.contains(AtFlags::REMOVEDIR) {
-                true => members.remove_directory(self, &parent, name)?,
-                false => members.unlink(self, &parent, name)?,
+                true => members.remove_directory(self, parent, name)?,
+                false => members.unlink(self, parent, name)?,
             };
             if !goes_on {
                 return Ok(());
             }
         }
-        let known = self.tree.known(&parent, name);
+        let known = self.tree.known(parent, name);
         rules::before(Function::UNLINK, known.as_deref(), None);
-        rustix::fs::unlinkat(&parent, name, flags)
+        rustix::fs::unlinkat(parent, name, flags)
     }
 
     /// Moves a name.
@@ -153,17 +175,29 @@ impl Hosted {
         flags: u32,
     ) -> Answer<()> {
         let (parent, new_parent) = (self.tree.get(parent)?, self.tree.get(new_parent)?);
+        let (from, to) = ((&parent, name), (&new_parent, new_name));
         let flags = RenameFlags::from_bits_retain(flags);
-        self.is_ours(&new_parent, new_name)?;
+        self.rename_below(from, to, flags)?;
+        self.tree.moved((from.0, name), (to.0, new_name), flags.contains(RenameFlags::EXCHANGE));
+        Ok(())
+    }
+
+    fn rename_below(
+        &self,
+        (parent, name): (&Arc<Inode>, &OsStr),
+        (new_parent, new_name): (&Arc<Inode>, &OsStr),
+        flags: RenameFlags,
+    ) -> Answer<()> {
+        self.is_ours(new_parent, new_name)?;
         if let Some(members) = &self.members
-            && !members.rename(self, (&parent, name), (&new_parent, new_name), flags)?
+            && !members.rename(self, (parent, name), (new_parent, new_name), flags)?
         {
             return Ok(());
         }
-        let moved = self.tree.known(&parent, name);
-        let replaced = self.tree.known(&new_parent, new_name);
+        let moved = self.tree.known(parent, name);
+        let replaced = self.tree.known(new_parent, new_name);
         rules::before(Function::RENAME, moved.as_deref(), replaced.as_deref());
-        rustix::fs::renameat_with(&parent, name, &new_parent, new_name, flags)
+        rustix::fs::renameat_with(parent, name, new_parent, new_name, flags)
     }
 
     /// Where a symbolic link leads.

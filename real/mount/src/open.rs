@@ -6,7 +6,7 @@ use crate::hosting::{Hosting, Opened};
 use crate::members::{Members, Packed, Wanted};
 use crate::rules;
 use crate::staged::Staged;
-use crate::tree::{Answer, Inode, Tree};
+use crate::tree::{Answer, Inode, Name, Tree};
 use crate::writers::Writers;
 use fuser::{BackingId, FopenFlags, Request};
 use iolab_host::recording::Teller;
@@ -94,19 +94,20 @@ impl Hosted {
     }
 
     /// The stack of a file that strategies choose, by one of its names.
-    fn stage(&self, inode: &Inode) -> Option<Staged> {
+    fn stage(&self, inode: &Inode, thread: u32) -> Option<Staged> {
         if self.strategies.is_empty() && self.teller.is_none()
             || self.is_ending.load(Ordering::Relaxed)
         {
             return None;
         }
-        let place = PathBuf::from(inode.place().ok()?);
+        let places = self.places_of(inode, thread);
         let staged = |strategies: Vec<Box<dyn Strategy>>, name: &str, hands_over: bool| {
             let writers = self.writers.as_ref().filter(|_| hands_over).map(Writers::queue);
             let (stack, counted) = (Stack::new(strategies), self.counted.clone());
             Staged::new(stack, inode.path(), name.to_owned(), counted, writers)
         };
-        let chosen = self.seen_names(&place).find_map(|name| {
+        let names = || places.iter().flat_map(|place| self.seen_names(place));
+        let chosen = names().find_map(|name| {
             let mut above: Vec<_> = Guest::chosen(&self.strategies, &name).collect();
             if above.is_empty() {
                 return None;
@@ -122,10 +123,36 @@ impl Hosted {
         });
         // Only of what comes here somebody can be told.
         let listened = || {
-            let name = self.teller.as_ref().and_then(|_| self.seen_name(&place))?;
+            let name = self.teller.as_ref().and_then(|_| names().next())?;
             Some(staged(vec![Box::new(Null::DEAF)], &name, false))
         };
         chosen.or_else(listened)
+    }
+
+    /// Where a file is in the source by its names, first by that by which a thread has come. Of one that has lost
+    /// all its names, the last.
+    pub(crate) fn places_of(&self, inode: &Inode, thread: u32) -> Vec<PathBuf> {
+        let is_in_memory = inode.member.as_ref().is_some_and(|member| !member.is_real());
+        let place_of = |name: &Name| self.place_in(name.parent, &name.name);
+        let mut places = Vec::new();
+        if !is_in_memory {
+            places.extend(self.tree.names_of(inode, thread).iter().filter_map(place_of));
+        }
+        let last = || {
+            let mut last = place_of(&self.tree.last_name_of(inode)?)?.into_os_string();
+            last.push(" (deleted)");
+            Some(PathBuf::from(last))
+        };
+        if places.is_empty() {
+            let system = || Some(PathBuf::from(inode.place().ok()?));
+            places.extend(last().filter(|_| !is_in_memory).or_else(system));
+        }
+        places
+    }
+
+    /// Where a name in a directory is in the source.
+    pub(crate) fn place_in(&self, directory: u64, name: &OsStr) -> Option<PathBuf> {
+        Some(Path::new(&self.tree.get(directory).ok()?.place().ok()?).join(name))
     }
 
     /// What programs call a place of the source.
@@ -241,7 +268,9 @@ impl Hosted {
         let wanted = OFlags::from_bits_retain(flags as u32);
         let permissions = mode & !mask;
         let begun = self.create_member(request, (&parent, name), permissions, flags, register)?;
+        let changes = self.tree.changes();
         if let Some(begun) = begun {
+            self.tree.came((&parent, name), (&begun.0, &begun.1), (request.pid(), changes));
             return Ok(begun);
         }
         if let Some(known) = self.tree.known(&parent, name) {
@@ -256,6 +285,7 @@ impl Hosted {
         let same = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
         let bare = rustix::fs::open(same, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let (inode, stat) = self.tree.remember(bare)?;
+        self.tree.came((&parent, name), (&inode, &stat), (request.pid(), changes));
         let grant = self.grant(request, &inode, &mut inode.opened(), (fd, flags), register);
         Ok((inode, stat, grant))
     }
@@ -270,12 +300,13 @@ impl Hosted {
     ) -> Grant {
         let fd = Arc::new(fd);
         let access = Access::from_flags(i64::from(traced_open_flags(flags)));
-        let hosting = opened.hosting.get_or_insert_with(|| match self.stage(inode) {
-            Some(staged) => Hosting::Staged(Box::new(staged)),
-            // What it leads to may change while it is open.
-            None if inode.member.is_some() => Hosting::Cached,
-            None => self.unstaged(inode, &fd, flags, register),
-        });
+        let hosting =
+            opened.hosting.get_or_insert_with(|| match self.stage(inode, request.pid()) {
+                Some(staged) => Hosting::Staged(Box::new(staged)),
+                // What it leads to may change while it is open.
+                None if inode.member.is_some() => Hosting::Cached,
+                None => self.unstaged(inode, &fd, flags, register),
+            });
         opened.count += 1;
         let (handle, flags, backing) = match hosting {
             Hosting::Staged(staged) => {

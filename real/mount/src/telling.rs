@@ -25,8 +25,8 @@ pub(crate) struct Row {
 pub(crate) enum Place {
     /// An open file, by the kernel's number for it.
     Open(u64),
-    /// A file that is being opened: its name, the number it got, its size.
-    Opened(Option<String>, Option<(u64, i64)>),
+    /// A file that is being opened, by its name.
+    Opened(Option<String>),
     /// A file by its name.
     Name(Option<String>),
     /// A file and its other name.
@@ -53,6 +53,11 @@ fn signed(number: u64) -> i64 {
 /// What calls return, as far as it is told.
 pub(crate) trait Returned {
     fn number(&self) -> i64;
+
+    /// Of an open: the kernel's number of the description.
+    fn description(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Returned for usize {
@@ -84,27 +89,35 @@ impl Returned for crate::open::Grant {
     fn number(&self) -> i64 {
         signed(self.number)
     }
+
+    fn description(&self) -> Option<u64> {
+        Some(self.number)
+    }
 }
 
 impl Returned for (std::sync::Arc<crate::tree::Inode>, rustix::fs::Stat, crate::open::Grant) {
     fn number(&self) -> i64 {
         self.2.number()
     }
+
+    fn description(&self) -> Option<u64> {
+        self.2.description()
+    }
 }
 
 impl Hosted {
-    /// Does it, and tells of it where somebody listens.
+    /// Does it, and tells of it where somebody listens: by the names that there were before.
     pub(crate) fn told<T: Returned>(
         &self,
         request: &Request,
+        row: impl FnOnce() -> Row,
         work: impl FnOnce() -> Answer<T>,
-        row: impl FnOnce(&Answer<T>) -> Row,
     ) -> Answer<T> {
         let Some(teller) = &self.teller else { return work() };
+        let row = row();
         let start = teller.now();
         let answer = work();
         let end = teller.now();
-        let row = row(&answer);
         let result = match &answer {
             Ok(value) => value.number(),
             Err(error) => -i64::from(error.raw_os_error()),
@@ -137,14 +150,13 @@ impl Hosted {
                     record.number = open.told.load(Ordering::Relaxed);
                 }
             }
-            Place::Opened(path, file) => {
+            Place::Opened(path) => {
                 teller.look_at(thread);
                 record.number = name(path);
-                if let Some((file, size)) = file {
-                    record.length = size;
-                    if let Ok(open) = self.files.get(file) {
-                        open.told.store(record.number, Ordering::Relaxed);
-                    }
+                let description = answer.as_ref().ok().and_then(Returned::description);
+                if let Some(open) = description.and_then(|number| self.files.get(number).ok()) {
+                    record.length = open.inode.stat().map_or(-1, |stat| stat.st_size);
+                    open.told.store(record.number, Ordering::Relaxed);
                 }
             }
             Place::Name(path) => record.number = name(path),
@@ -157,18 +169,20 @@ impl Hosted {
         answer
     }
 
-    /// What programs call a file.
-    pub(crate) fn name_of(&self, inode: u64) -> Option<String> {
+    /// What programs call a file, by the name by which a thread has come if it still has that.
+    pub(crate) fn name_of(&self, inode: u64, thread: u32) -> Option<String> {
         let inode = self.tree.get(inode).ok()?;
         // Memory has no path; a member's is that of its name.
-        let place = self.members.as_ref().and_then(|members| members.place_of(&inode));
-        self.seen_name(&place.or_else(|| Some(inode.place().ok()?.into()))?)
+        let member = self.members.as_ref().and_then(|members| members.place_of(&inode));
+        match member {
+            Some(place) => self.seen_name(&place),
+            None => self.places_of(&inode, thread).iter().find_map(|place| self.seen_name(place)),
+        }
     }
 
     /// What programs call a name in a directory.
     pub(crate) fn name_in(&self, directory: u64, name: &OsStr) -> Option<String> {
-        let place = self.tree.get(directory).ok()?.place().ok()?;
-        self.seen_name(&std::path::Path::new(&place).join(name))
+        self.seen_name(&self.place_in(directory, name)?)
     }
 
     /// Writes down all that was told.

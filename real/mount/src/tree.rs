@@ -1,4 +1,4 @@
-//! The files the kernel knows of: each stands on a descriptor without access (`O_PATH`), so names may
+//! The files the kernel knows of, and by which names: each stands on a descriptor without access (`O_PATH`), so names may
 //! change and go while it stays the same file.
 //!
 //! Numbers are those of the source, so `ls -i` shows what it shows there. The root has number 1 towards
@@ -6,16 +6,19 @@
 //! A number is taken as long as the kernel remembers the file; until then the descriptor keeps the
 //! source from giving it to another one.
 
+mod names;
+
 use crate::hosting::Opened;
 use crate::members::Member;
+pub(crate) use names::Name;
+use names::Names;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -118,18 +121,12 @@ impl AsFd for Inode {
 /// All of them.
 pub(crate) struct Tree {
     known: RwLock<Known>,
+    names: Mutex<Names>,
     device: u64,
     requests: AtomicU64,
     /// Who is told that there are more than `most`.
     crowded: OnceLock<SyncSender<()>>,
     most: usize,
-}
-
-/// A name of a file that the kernel remembers.
-pub(crate) struct Remembered {
-    /// The number of its directory.
-    pub(crate) parent: u64,
-    pub(crate) name: OsString,
 }
 
 struct Known {
@@ -152,6 +149,7 @@ impl Tree {
         };
         Ok(Tree {
             known: RwLock::new(known),
+            names: Mutex::default(),
             device: identity.device,
             requests: AtomicU64::new(0),
             crowded: OnceLock::new(),
@@ -168,36 +166,77 @@ impl Tree {
     /// What the kernel had better forget, the longest not asked for first: names of files that nobody has
     /// open, until it remembers half of what it may. No directories: a process may be in one, or use one
     /// that it has opened.
-    pub(crate) fn forgettable(&self) -> Vec<Remembered> {
+    pub(crate) fn forgettable(&self) -> Vec<Name> {
         let mut known = self.all();
         let many = known.len().saturating_sub(self.most / 2);
         // Requests go on meanwhile: each is looked at once, or there would be no order.
         known.sort_by_cached_key(|inode| inode.asked.load(Ordering::Relaxed));
         let is_idle = |inode: &Inode| inode.member.is_none() && inode.opened().count == 0;
         let idle = known.into_iter().take(many).filter(|inode| is_idle(inode));
-        idle.filter_map(|inode| self.name_of(&inode)).collect()
+        idle.flat_map(|inode| self.names_of(&inode, 0)).collect()
     }
 
-    /// By which name the kernel may know a file, if it is no directory and can be found by it.
-    fn name_of(&self, inode: &Inode) -> Option<Remembered> {
-        let root = self.get(ROOT).ok()?;
-        let (place, top) = (inode.place_bytes().ok()?, root.place_bytes().ok()?);
-        let place = Path::new(OsStr::from_bytes(place.as_bytes()));
-        let below = place.strip_prefix(OsStr::from_bytes(top.as_bytes())).ok()?;
-        let (directory, name) = (below.parent()?, below.file_name()?);
-        // From the source's own descriptor: the mount may cover its path.
-        let stat = |path: &Path| {
-            rustix::fs::statat(&*root, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).ok()
-        };
-        let found = stat(below)?;
-        if Identity::of(&found) != inode.identity()
-            || FileType::from_raw_mode(found.st_mode).is_dir()
-        {
-            return None;
+    /// The names of a file that is no directory, first those by which that thread has come.
+    pub(crate) fn names_of(&self, inode: &Inode, thread: u32) -> Vec<Name> {
+        self.names().of(inode.number, thread)
+    }
+
+    /// The last name of a file that has lost all.
+    pub(crate) fn last_name_of(&self, inode: &Inode) -> Option<Name> {
+        self.names().last(inode.number)
+    }
+
+    /// How often names have been made to lead elsewhere so far: for [`Tree::came`].
+    pub(crate) fn changes(&self) -> u64 {
+        self.names().changes
+    }
+
+    /// A thread has come to a file by a name, which it looked up after there had been so many changes.
+    pub(crate) fn came(
+        &self,
+        (parent, name): (&Inode, &OsStr),
+        (inode, stat): (&Inode, &Stat),
+        (thread, changes): (u32, u64),
+    ) {
+        if FileType::from_raw_mode(stat.st_mode).is_dir() {
+            return;
         }
-        let directory = Identity::of(&stat(directory)?);
-        let parent = *self.read().by_identity.get(&directory)?;
-        Some(Remembered { parent, name: name.to_owned() })
+        let mut names = self.names();
+        // What was found may have been moved away before it is noted here.
+        let is_there = || {
+            let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| Identity::of(&found) == inode.identity())
+        };
+        if names.changes == changes || is_there() {
+            names.came(Name::new(parent.number, name), inode.number, thread);
+        }
+    }
+
+    /// A name leads nowhere.
+    pub(crate) fn went(&self, parent: &Inode, name: &OsStr) {
+        let mut names = self.names();
+        names.changes += 1;
+        names.went(&Name::new(parent.number, name));
+    }
+
+    /// A name is another one now, or both have changed places.
+    pub(crate) fn moved(
+        &self,
+        (parent, name): (&Inode, &OsStr),
+        (new_parent, new_name): (&Inode, &OsStr),
+        is_exchange: bool,
+    ) {
+        let mut names = self.names();
+        names.changes += 1;
+        let (from, to) = (Name::new(parent.number, name), Name::new(new_parent.number, new_name));
+        match is_exchange {
+            true => names.exchanged(&from, &to),
+            false => names.moved(&from, &to),
+        }
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Known> {
@@ -287,6 +326,7 @@ impl Tree {
             if known.by_identity.get(&identity) == Some(&number) {
                 known.by_identity.remove(&identity);
             }
+            self.names().forgotten(number);
         }
         (left == 0).then_some(inode)
     }
@@ -344,7 +384,14 @@ mod tests {
 
     fn lookup(tree: &Tree, place: &Path) -> Arc<Inode> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        tree.remember(rustix::fs::open(place, flags, Mode::empty()).unwrap()).unwrap().0
+        let remembered = tree.remember(rustix::fs::open(place, flags, Mode::empty()).unwrap());
+        let (inode, stat) = remembered.unwrap();
+        let parent = rustix::fs::stat(place.parent().unwrap()).unwrap();
+        let known = tree.read().by_identity.get(&Identity::of(&parent)).copied();
+        if let Some(parent) = known.map(|parent| tree.get(parent).unwrap()) {
+            tree.came((&parent, place.file_name().unwrap()), (&inode, &stat), (0, tree.changes()));
+        }
+        inode
     }
 
     #[test]
@@ -397,8 +444,8 @@ mod tests {
         lookup(&tree, &inside.join("a"));
         std::fs::remove_file(inside.join("d")).unwrap();
         let forgettable = tree.forgettable();
-        // Of root, inside, c and d, which were not asked for since, only c is a file with a name.
+        // Of root, inside, c and d, which were not asked for since, these are files, known by name.
         let found: Vec<_> = forgettable.iter().map(|it| (it.parent, it.name.to_str())).collect();
-        assert_eq!(found, [(directory, Some("c"))]);
+        assert_eq!(found, [(directory, Some("c")), (directory, Some("d"))]);
     }
 }

@@ -4,8 +4,10 @@
 //! succeeded found it, one that failed with `ENOENT` did not. Its size is that of the first open
 //! that saw it untouched.
 
+use crate::paths::Paths;
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_trace::{Class, Event, Function, Trace};
+use iolab_vocab::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 
 const ENOENT: i64 = -2;
@@ -26,6 +28,10 @@ pub(crate) struct Initial {
     pub(crate) is_regular: bool,
     /// It cannot be: what would be its directory is a file.
     pub(crate) is_below_file: bool,
+    /// It could not be made, because what would be its directory was not there.
+    pub(crate) is_below_nothing: bool,
+    /// Calls only looked for it, and it never was there.
+    pub(crate) is_only_missed: bool,
     /// The size may still be learnt from the first open.
     size_open: bool,
 }
@@ -49,10 +55,25 @@ impl Initial {
 pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
     let mut files = vec![Initial::default(); trace.header.files.len()];
     let mut links = BTreeMap::new();
+    let mut names = Names::default();
+    let paths = Paths::new(trace);
     for &row in order {
         let event = &trace.events[row];
         if let Some(index) = event.file.index().filter(|&index| index < files.len()) {
+            if lacks_directory(event) && files[index].existed.is_none() {
+                let directory = directory_of(&trace.header.files[index].path);
+                let is_known = directory.is_none_or(|directory| {
+                    let known = |file: usize| files[file].existed;
+                    paths.file(directory).and_then(known).is_some()
+                        || paths.below(directory).any(|file| known(file) == Some(true))
+                });
+                files[index].is_below_nothing = !is_known;
+            }
             observe(event, index, &mut files);
+            if let Some(file) = names.lead_to(index).and_then(|at| files.get_mut(at)) {
+                observe_size(event, file);
+            }
+            names.follow(event, index);
             if let Some(&to) = links.get(&index) {
                 observe_through_link(event, &mut files[to]);
             }
@@ -63,6 +84,9 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
             }
         }
     }
+    for (file, is_there) in files.iter_mut().zip(ever_there(trace)) {
+        file.is_only_missed = !is_there && file.existed == Some(false);
+    }
     let directories = parents(trace, &files);
     for (entry, file) in trace.header.files.iter().zip(&mut files) {
         file.directory |= directories.contains(entry.path.as_str()) && !file.is_regular;
@@ -71,10 +95,24 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
     files
 }
 
-/// What has something below it by a symbolic link is a directory under its own name, too.
+/// Which names led to something at any time, as far as calls tell.
+fn ever_there(trace: &Trace) -> Vec<bool> {
+    let mut is_there = vec![false; trace.header.files.len()];
+    let missed = |event: &&Event| matches!(event.result, ENOENT | ENOTDIR);
+    for event in trace.events.iter().filter(|event| !missed(event)) {
+        for file in [event.file, event.second_file()].into_iter().filter_map(FileId::index) {
+            is_there.get_mut(file).into_iter().for_each(|it| *it = true);
+        }
+    }
+    is_there
+}
+
+/// What has something below it by a symbolic link, or by the name it was given, is a directory under its own name, too.
 fn follow_links(trace: &Trace, order: &[usize], files: &mut [Initial]) {
     let links = order.iter().map(|&row| &trace.events[row]);
-    let links = links.filter(|event| event.function.is_symbolic() && event.result >= 0);
+    let links = links.filter(|event| {
+        event.function.class() == Class::Rename && !event.function.exchanges() && event.result >= 0
+    });
     // A link to a link was made after that, most of the time.
     for event in links.rev() {
         let (Some(to), Some(link)) = (event.file.index(), event.second_file().index()) else {
@@ -95,10 +133,11 @@ pub(crate) fn found(event: &Event) -> Option<bool> {
     match (class, event.result) {
         (_, ENOENT) => Some(false),
         (Class::Open, EEXIST | EISDIR) | (Class::MakeDirectory, EEXIST) => Some(true),
+        (Class::Rename, EEXIST) if !event.function.is_symbolic() => Some(true),
         (_, ..0) => None,
         (Class::MakeDirectory, _) => Some(false),
-        // A link may lead nowhere.
-        _ if event.function.is_symbolic() => None,
+        // A link may lead nowhere, and what is given a name by its descriptor may have had none.
+        _ if event.function.is_symbolic() || by_descriptor(event) => None,
         (Class::Open, _) if has(flags::TEMPORARY) => Some(true),
         (Class::Open, _) if event.length < 0 => (!has(flags::CREATE)).then_some(true),
         (Class::Open, _) if has(flags::CREATE | flags::EXCLUSIVE) => Some(false),
@@ -109,6 +148,25 @@ pub(crate) fn found(event: &Event) -> Option<bool> {
         | (Class::RemoveDirectory | Class::ListDirectory, _) => Some(true),
         _ => None,
     }
+}
+
+/// Whether a call gives a name to the file of a descriptor.
+pub(crate) fn by_descriptor(event: &Event) -> bool {
+    event.function == Function::LINKAT && event.fd >= 0
+}
+
+/// The directory of a name.
+pub(crate) fn directory_of(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(directory, _)| directory)
+}
+
+/// Whether a call shows that there is no directory of its name: with one it would have made it.
+pub(crate) fn lacks_directory(event: &Event) -> bool {
+    let makes = match event.function.class() {
+        Class::Open => flags_asked(event) & flags::CREATE != 0,
+        class => class == Class::MakeDirectory,
+    };
+    makes && event.result == ENOENT
 }
 
 /// Whether a call shows that what would be the directory of its name is a file.
@@ -143,26 +201,30 @@ fn observe(event: &Event, index: usize, files: &mut [Initial]) {
         Class::MakeDirectory => file.directory = true,
         Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => file.directory = true,
         // A symbolic link may lead to what is not there.
-        Class::Rename if event.function.is_symbolic() => {}
+        Class::Rename if event.function.is_symbolic() || by_descriptor(event) => {}
         Class::Rename | Class::Allocate | Class::Write if event.result >= 0 => file.learn(true),
         _ => {}
     }
     found(event).into_iter().for_each(|found| file.learn(found));
-    let changes_size =
-        matches!(class, Class::Rename | Class::Truncate | Class::Allocate | Class::Write);
-    if event.result >= 0 && changes_size {
-        file.size_open = false;
-    }
-    if event.result >= 0 && class == Class::Rename {
+    // What is taken, and what changes places with another one, was there; else it may have been replaced.
+    let target = match (class, event.result) {
+        (Class::Rename, EEXIST) => Some(true),
+        (Class::Rename, 0..) => Some(event.function.exchanges()),
+        _ => None,
+    };
+    if let Some(was_there) = target {
         let target = event.second_file().index().and_then(|target| files.get_mut(target));
-        target.into_iter().for_each(|target| target.learn(false));
+        target.into_iter().for_each(|target| target.learn(was_there));
     }
 }
 
 /// What a call on a symbolic link tells of the file it leads to.
 fn observe_through_link(event: &Event, file: &mut Initial) {
     match event.function.class() {
-        Class::Open => opened(event, file),
+        Class::Open => {
+            opened(event, file);
+            observe_size(event, file);
+        }
         Class::Truncate => found(event).into_iter().for_each(|found| file.learn(found)),
         Class::Stat if matches!(event.function, Function::STAT | Function::ACCESS) => {
             found(event).into_iter().for_each(|found| file.learn(found));
@@ -183,16 +245,59 @@ fn opened(event: &Event, file: &mut Initial) {
         result if result < 0 => {}
         // A file without a name is told by the directory that it would be in.
         _ if event.length < 0 || has(flags::TEMPORARY) => file.directory |= has(flags::DIRECTORY),
-        _ if event.function == Function::INHERITED => {
-            file.is_regular = true;
+        _ if event.function == Function::INHERITED => file.is_regular = true,
+        _ => file.is_regular |= file.existed == Some(true) && !file.directory,
+    }
+}
+
+/// What a call tells of the size of the file that its name led to in the beginning, by whatever name it is called now.
+fn observe_size(event: &Event, file: &mut Initial) {
+    let has = |flag| flags_asked(event) & flag == flag;
+    if event.result < 0 {
+        return;
+    }
+    match event.function.class() {
+        Class::Open if event.length < 0 || has(flags::TEMPORARY) => {}
+        Class::Open => {
+            file.size_open &= !has(flags::TRUNCATE);
             file.learn_size(event.length);
         }
-        _ => {
-            file.is_regular |= file.existed == Some(true) && !file.directory;
-            if has(flags::TRUNCATE) {
-                file.size_open = false;
+        Class::Truncate | Class::Allocate | Class::Write => file.size_open = false,
+        _ => {}
+    }
+}
+
+/// Which file of the beginning each name leads to, where it is not that of its own.
+#[derive(Default)]
+struct Names(BTreeMap<usize, Option<usize>>);
+
+impl Names {
+    fn lead_to(&self, name: usize) -> Option<usize> {
+        self.0.get(&name).copied().unwrap_or(Some(name))
+    }
+
+    fn follow(&mut self, event: &Event, name: usize) {
+        if event.result < 0 {
+            return;
+        }
+        let file = self.lead_to(name);
+        match (event.function.class(), event.second_file().index()) {
+            (Class::Rename, Some(second)) if event.function.is_symbolic() => {
+                self.0.insert(second, None);
             }
-            file.learn_size(event.length);
+            (Class::Rename, Some(second)) => {
+                let left = match event.function {
+                    _ if event.function.exchanges() => self.lead_to(second),
+                    _ if event.function.keeps_name() => file,
+                    _ => None,
+                };
+                self.0.insert(name, left);
+                self.0.insert(second, file);
+            }
+            (Class::Unlink | Class::RemoveDirectory | Class::MakeDirectory, _) => {
+                self.0.insert(name, None);
+            }
+            _ => {}
         }
     }
 }
@@ -202,8 +307,8 @@ fn parents<'a>(trace: &'a Trace, files: &[Initial]) -> BTreeSet<&'a str> {
     let mut parents = BTreeSet::new();
     for (entry, file) in trace.header.files.iter().zip(files) {
         let mut path = entry.path.as_str();
-        if file.is_below_file {
-            path = path.rsplit_once('/').map_or(path, |(file, _)| file);
+        if file.is_below_file || file.is_below_nothing {
+            path = directory_of(path).unwrap_or(path);
         }
         while let Some((parent, _)) = path.rsplit_once('/') {
             if parent.is_empty() || !parents.insert(parent) {
@@ -219,7 +324,6 @@ fn parents<'a>(trace: &'a Trace, files: &[Initial]) -> BTreeSet<&'a str> {
 mod tests {
     use super::*;
     use iolab_trace::FileEntry;
-    use iolab_vocab::FileId;
 
     fn after(events: &[Event]) -> Initial {
         let mut trace = Trace::default();
@@ -258,5 +362,55 @@ mod tests {
         assert_eq!(after(&[stat, open(1, 77, 3)]).bytes, 77);
         let emptied = after(&[stat, open(1 | flags::TRUNCATE, 0, 3), open(0, 50, 4)]);
         assert_eq!((emptied.existed, emptied.bytes), (Some(true), 0));
+    }
+
+    #[test]
+    fn a_file_that_is_first_opened_by_its_new_name_had_that_size_under_the_old_one() {
+        let moves = |function| {
+            let mut trace = Trace::default();
+            trace.header.files = ["/d/a", "/d/b"]
+                .map(|path| FileEntry { path: path.into(), ..FileEntry::default() })
+                .to_vec();
+            let on = |file, event| Event { file: FileId(file), ..event };
+            trace.events = vec![
+                on(0, Event { argument: 1, ..Event::of(function) }),
+                on(1, open(0, 100, 3)),
+                on(0, open(flags::CREATE, 7, 4)),
+            ];
+            let files = initial_files(&trace, &[0, 1, 2]);
+            [(files[0].existed, files[0].bytes), (files[1].existed, files[1].bytes)]
+        };
+        let (there, missing) = (|bytes| (Some(true), bytes), (Some(false), 0));
+        assert_eq!(moves(Function::RENAME), [there(100), missing]);
+        assert_eq!(moves(Function::LINK), [there(100), missing]);
+        assert_eq!(moves(Function::RENAME_EXCHANGE), [there(100), there(7)]);
+    }
+
+    #[test]
+    fn a_name_that_was_taken_was_there() {
+        let mut trace = Trace::default();
+        trace.header.files = ["/d/a", "/d/b"]
+            .map(|path| FileEntry { path: path.into(), ..FileEntry::default() })
+            .to_vec();
+        for function in [Function::LINK, Function::RENAME_NOREPLACE] {
+            let event = Event { argument: 1, result: EEXIST, ..Event::of(function) };
+            trace.events = vec![Event { file: FileId(0), ..event }];
+            let files = initial_files(&trace, &[0]);
+            assert_eq!([files[0].existed, files[1].existed], [Some(true); 2], "{function:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_something_below_the_name_it_is_given_is_a_directory() {
+        let mut trace = Trace::default();
+        trace.header.files = ["/d", "/e", "/e/f"]
+            .map(|path| FileEntry { path: path.into(), ..FileEntry::default() })
+            .to_vec();
+        trace.events = vec![
+            Event { file: FileId(0), argument: 1, ..Event::of(Function::RENAME) },
+            Event { file: FileId(2), ..open(0, 100, 3) },
+        ];
+        let files = initial_files(&trace, &[0, 1]);
+        assert!(files[0].directory && files[0].existed == Some(true));
     }
 }

@@ -24,6 +24,7 @@ mod native;
 mod order;
 mod outcome;
 mod paths;
+mod room;
 mod root;
 mod scratch;
 mod staged;
@@ -65,8 +66,10 @@ pub fn replay(trace: &Trace, settings: &Settings) -> Result<Summary, ReplayError
     let trace = &*aliases::resolved(trace);
     let plan = order::Plan::new(trace, &settings.strategies);
     let initial = initial::initial_files(trace, &plan.order);
-    let scratch = scratch::Scratch::prepare(settings, trace, &initial)?;
-    let mut summary = worker::run(trace, &plan, &scratch, settings)?;
+    let needs_room =
+        |error: ReplayError| error.with_room(|| room::needed_bytes(trace, &plan.order, &initial));
+    let scratch = scratch::Scratch::prepare(settings, trace, &initial).map_err(needs_room)?;
+    let mut summary = worker::run(trace, &plan, &scratch, settings).map_err(needs_room)?;
     summary.notes.extend(scratch.notes);
     if plan.order.is_empty() && trace.events.iter().any(|e| e.function.layer() == Layer::Stdio) {
         summary.notes.push("the trace has stdio calls but no system calls to reissue".to_owned());

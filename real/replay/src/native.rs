@@ -2,13 +2,13 @@
 
 use crate::content::fill;
 use crate::descriptors::{Description, Descriptor, Entry, Tables};
-use crate::initial::flags_asked;
+use crate::initial::{by_descriptor, flags_asked};
 use crate::root::{Directories, Root};
 use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_processor::native_open_flags;
 use iolab_trace::{Class, Event, Function};
-use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::{self, Errno};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -191,13 +191,22 @@ impl Native<'_> {
     fn transfer(&self, event: &Event, memory: &mut Vec<u8>) -> Done {
         self.on_descriptor(event, |descriptor| {
             self.load(event, memory);
+            // What the program's file system did not take, for whatever reason, is not written here, either.
+            if event.function.class() == Class::Write
+                && event.result >= 0
+                && !is_asynchronous(event)
+            {
+                memory.truncate(event.result as usize);
+            }
             let moved = match (event.function.class(), event.function.is_positioned()) {
                 (Class::Read, true) => {
                     positioned(event, |at| io::pread(&descriptor.fd, memory.as_mut_slice(), at))
                 }
                 (Class::Read, false) => io::read(&descriptor.fd, memory.as_mut_slice()),
-                (_, true) => positioned(event, |at| io::pwrite(&descriptor.fd, memory, at)),
-                (_, false) => io::write(&descriptor.fd, memory),
+                (_, true) => positioned(event, |at| {
+                    in_full(memory, |rest, done| io::pwrite(&descriptor.fd, rest, at + done))
+                }),
+                (_, false) => in_full(memory, |rest, _| io::write(&descriptor.fd, rest)),
             };
             Ok(moved? as u64)
         })
@@ -272,11 +281,18 @@ impl Native<'_> {
         if event.function.is_symbolic() && !self.scratch.root().may_have_links() {
             return NO_LINKS;
         }
+        if by_descriptor(event) {
+            return self.on_descriptor(event, |descriptor| {
+                self.scratch.root().link_open(&descriptor.fd, target).map(|()| 0)
+            });
+        }
         self.by_path(event, |root, path| {
             match event.function {
                 Function::LINK | Function::LINKAT => root.link(path, target),
                 _ if event.function.is_symbolic() => root.symbolic_link(path, target),
-                _ => root.rename(path, target),
+                Function::RENAME_EXCHANGE => root.rename(path, target, RenameFlags::EXCHANGE),
+                Function::RENAME_NOREPLACE => root.rename(path, target, RenameFlags::NOREPLACE),
+                _ => root.rename(path, target, RenameFlags::empty()),
             }
             .map(|()| 0)
         })
@@ -295,6 +311,12 @@ impl Native<'_> {
 /// Errors that follow from the state of files and descriptors, and come again here.
 fn is_reproducible(event: &Event) -> bool {
     let Some(errno) = event.errno() else { return true };
+    // The directory that a path was to count from was none.
+    let counts_from = |it: &&str| matches!(*it, "directory" | "new_directory");
+    let arguments = event.function.row().map_or(&[][..], |row| row.arguments);
+    if errno == Errno::BADF.raw_os_error() && arguments.iter().any(counts_from) {
+        return false;
+    }
     let of_files =
         [Errno::NOENT, Errno::BADF, Errno::EXIST, Errno::NOTDIR, Errno::ISDIR, Errno::NOTEMPTY];
     let seek = event.function.class() == Class::Seek && errno == Errno::INVAL.raw_os_error();
@@ -317,6 +339,26 @@ fn open_flags(event: &Event) -> OFlags {
         | flags::DIRECTORY
         | flags::TEMPORARY;
     OFlags::from_bits_retain(native_open_flags((wanted & known) as i32) as u32)
+}
+
+/// Whether a call returns before its transfer is done.
+pub(crate) fn is_asynchronous(event: &Event) -> bool {
+    matches!(event.function, Function::AIO_READ | Function::AIO_WRITE)
+}
+
+/// Writes all of it: what is written in part says only the next time why.
+fn in_full(
+    bytes: &[u8],
+    mut write: impl FnMut(&[u8], u64) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let mut done = 0;
+    loop {
+        let moved = write(&bytes[done..], done as u64)?;
+        done += moved;
+        if moved == 0 || done == bytes.len() {
+            return Ok(done);
+        }
+    }
 }
 
 fn positioned(

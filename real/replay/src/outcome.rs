@@ -1,8 +1,9 @@
 //! What a replay comes to: a summary, or the reason why not.
 
+use crate::room::is_lacking;
 use iolab_policy::insitu::Totals;
 use iolab_trace::Event;
-use iolab_vocab::Nanos;
+use iolab_vocab::{Nanos, format_bytes};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -45,11 +46,13 @@ pub struct Difference {
     pub recorded: String,
     /// As it came out.
     pub replayed: String,
+    /// The file system had no room for it.
+    pub lacks_room: bool,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { row, call, what, recorded, replayed } = self;
+        let Difference { row, call, what, recorded, replayed, .. } = self;
         write!(f, "row {row}, {call}: {what} was {recorded}, is {replayed} in the replay")
     }
 }
@@ -70,18 +73,54 @@ pub enum ReplayError {
     },
     /// A call came out differently.
     Different(Box<Difference>),
+    /// There was no room for the files.
+    Full {
+        /// What found none: a [`ReplayError::Prepare`] or a [`ReplayError::Different`].
+        first: Box<ReplayError>,
+        /// What the files take at the most, about.
+        needed_bytes: u64,
+    },
 }
 
 impl ReplayError {
     /// A way out, where there is one.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
             ReplayError::DirectoryInUse(_) => {
-                Some("name an empty or a new directory, or allow it with --into-used-directory")
+                "name an empty or a new directory, or allow it with --into-used-directory"
             }
-            ReplayError::StrangePath(_) => Some("the trace is damaged; record it again"),
-            ReplayError::Prepare { .. } => Some("choose a directory with room that you may write"),
-            ReplayError::Different(_) => None,
+            ReplayError::StrangePath(_) => "the trace is damaged; record it again",
+            ReplayError::Prepare { .. } => "choose a directory that you may write",
+            ReplayError::Different(_) => return None,
+            ReplayError::Full { needed_bytes, .. } => {
+                return Some(format!(
+                    "the files take up to {}: name a directory with that much room",
+                    format_bytes(*needed_bytes)
+                ));
+            }
+        };
+        Some(hint.to_owned())
+    }
+
+    /// The same with what its files need, where there was no room for them.
+    pub(crate) fn with_room(self, needed_bytes: impl FnOnce() -> u64) -> ReplayError {
+        let lacks_room = match &self {
+            ReplayError::Prepare { error, .. } => error.raw_os_error().is_some_and(is_lacking),
+            ReplayError::Different(difference) => difference.lacks_room,
+            _ => false,
+        };
+        match lacks_room {
+            true => ReplayError::Full { first: Box::new(self), needed_bytes: needed_bytes() },
+            false => self,
+        }
+    }
+
+    /// The call that came out differently, if that is why.
+    pub fn difference(&self) -> Option<&Difference> {
+        match self {
+            ReplayError::Different(difference) => Some(difference),
+            ReplayError::Full { first, .. } => first.difference(),
+            _ => None,
         }
     }
 }
@@ -95,6 +134,7 @@ impl fmt::Display for ReplayError {
                 write!(f, "cannot prepare {}: {error}", path.display())
             }
             ReplayError::Different(difference) => write!(f, "the replay differs: {difference}"),
+            ReplayError::Full { first, .. } => first.fmt(f),
         }
     }
 }

@@ -6,11 +6,12 @@
 //! are made, and there are none in the way of a path.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
 /// The kernel gives up where directories are moved while it follows `..`; they stand still soon.
@@ -66,14 +67,21 @@ impl Root {
         fs::mkdirat(folder, name, Mode::from_raw_mode(0o755))
     }
 
-    pub(crate) fn rename(&self, path: &Path, to: &Path) -> Result<(), Errno> {
+    pub(crate) fn rename(&self, path: &Path, to: &Path, how: RenameFlags) -> Result<(), Errno> {
         let ((from, name), (to, new_name)) = (self.folder(path)?, self.folder(to)?);
-        fs::renameat(from, name, to, new_name)
+        fs::renameat_with(from, name, to, new_name, how)
     }
 
     pub(crate) fn link(&self, path: &Path, to: &Path) -> Result<(), Errno> {
         let ((from, name), (to, new_name)) = (self.folder(path)?, self.folder(to)?);
         fs::linkat(from, name, to, new_name, AtFlags::empty())
+    }
+
+    /// Gives an open file a name.
+    pub(crate) fn link_open(&self, file: impl AsFd, to: &Path) -> Result<(), Errno> {
+        let (to, name) = self.folder(to)?;
+        let itself = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        fs::linkat(fs::CWD, itself, to, name, AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Makes `link` a symbolic link to `path`. Both are relative to the root.
@@ -166,7 +174,7 @@ mod tests {
         std::os::unix::fs::symlink(outside.path(), directory.join("out")).unwrap();
         let there = Path::new("out/mine");
         assert!(root.remove(there, Directories::Too).is_err());
-        assert!(root.rename(there, Path::new("taken")).is_err());
+        assert!(root.rename(there, Path::new("taken"), RenameFlags::empty()).is_err());
         assert!(root.link(there, Path::new("taken")).is_err());
         assert!(root.status(there).is_err());
         assert!(root.make_directory(Path::new("out/new")).is_err());

@@ -138,8 +138,11 @@ impl Scratch {
             .filter(|(file, _)| file.is_regular || file.directory && file.existed == Some(false))
             .filter_map(|(_, place)| place.as_deref())
             .collect();
-        not_made.extend(self.files_unnamed(initial));
-        for (file, place) in initial.iter().zip(&self.places) {
+        not_made.extend(self.unfound(initial, |file| file.is_below_file));
+        not_made.extend(self.unfound(initial, |file| file.is_below_nothing));
+        // What is missing is missing without a directory of its own, too.
+        let looked_for = initial.iter().zip(&self.places).filter(|(file, _)| !file.is_only_missed);
+        for (file, place) in looked_for {
             let Some(place) = place else { continue };
             let wanted = match file.directory {
                 true => Some(place.as_path()),
@@ -176,7 +179,7 @@ impl Scratch {
                 self.notes.push(format!("{} is left sparse beyond {filled} bytes", path.display()));
             }
         }
-        for place in self.files_unnamed(initial) {
+        for place in self.unfound(initial, |file| file.is_below_file) {
             let path = directory.join(place);
             if fs::symlink_metadata(&path).is_err() && path.parent().is_some_and(Path::is_dir) {
                 self.make_file(place, 0, 0, 0).map_err(at(&path))?;
@@ -185,14 +188,14 @@ impl Scratch {
         Ok(())
     }
 
-    /// Files that calls could find nothing below, so no directories, as far as nothing else was found there.
-    fn files_unnamed(&self, initial: &[Initial]) -> BTreeSet<&Path> {
+    /// What calls could find nothing below, as such a file tells, and as far as nothing else was found there.
+    fn unfound(&self, initial: &[Initial], tells: impl Fn(&Initial) -> bool) -> BTreeSet<&Path> {
         let places = || initial.iter().zip(&self.places);
         let found = places().filter(|(file, _)| file.existed == Some(true));
         let directories: BTreeSet<&Path> = found
             .flat_map(|(_, place)| place.iter().flat_map(|it| it.ancestors().skip(1)))
             .collect();
-        let below = places().filter(|(file, _)| file.is_below_file);
+        let below = places().filter(|(file, _)| tells(file));
         let files = below.filter_map(|(_, place)| place.as_deref()?.parent());
         files.filter(|file| !directories.contains(file)).collect()
     }

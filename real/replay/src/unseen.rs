@@ -6,11 +6,11 @@
 //! name, so that the calls of the trace find what they found. Where the trace's order of overlapping calls is
 //! only a guess this does no harm: what is there already is not made, what is gone is not removed.
 
-use crate::initial::{flags_asked, found};
+use crate::initial::{directory_of, flags_asked, found, lacks_directory};
 use crate::paths::Paths;
 use iolab_policy::insitu::guest::open_flags::{CREATE, DIRECTORY, TEMPORARY};
 use iolab_trace::{Class, Event, Function, Trace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What somebody else does right before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ fn is_by_name(event: &Event) -> bool {
 struct Names<'a> {
     /// By file of the trace.
     known: Vec<Name>,
+    /// Directories that calls would have needed.
+    lacking: BTreeSet<&'a str>,
     paths: Paths<'a>,
     trace: &'a Trace,
 }
@@ -79,7 +81,7 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn new(trace: &'a Trace) -> Names<'a> {
         let known = vec![Name::Unknown; trace.header.files.len()];
-        Names { known, paths: Paths::new(trace), trace }
+        Names { known, lacking: BTreeSet::new(), paths: Paths::new(trace), trace }
     }
 
     fn change_before(&self, event: &Event, file: usize) -> Option<Change> {
@@ -95,9 +97,7 @@ impl<'a> Names<'a> {
             (Some(false), Name::Here | Name::Unopened) if class != Class::Rename => {
                 Some(Change::Goes)
             }
-            _ if makes_it(event) && self.parent(file).is_some_and(|it| self.is_missing(it)) => {
-                Some(Change::ParentComes)
-            }
+            _ if makes_it(event) && self.has_no_directory(file) => Some(Change::ParentComes),
             _ => None,
         }
     }
@@ -105,6 +105,9 @@ impl<'a> Names<'a> {
     fn follow(&mut self, event: &Event, file: usize) {
         let class = event.function.class();
         let known = self.known[file];
+        if lacks_directory(event) {
+            self.lacking.extend(self.directory(file));
+        }
         if event.result < 0 {
             match found(event) {
                 Some(false) if known != Name::Link && class != Class::Rename => self.goes(file),
@@ -115,6 +118,19 @@ impl<'a> Names<'a> {
         }
         match class {
             Class::Unlink | Class::RemoveDirectory => self.goes(file),
+            Class::Rename if event.function.exchanges() => {
+                let second = event.second_file().index();
+                if let Some(second) = second.filter(|&second| second < self.known.len()) {
+                    let is_here = |name| match name {
+                        Name::Link | Name::Unopened => name,
+                        _ => Name::Here,
+                    };
+                    let (known, other) = (is_here(known), is_here(self.known[second]));
+                    self.goes(file);
+                    self.goes(second);
+                    (self.known[file], self.known[second]) = (other, known);
+                }
+            }
             Class::Rename => {
                 let second = event.second_file().index();
                 if let Some(second) = second.filter(|&second| second < self.known.len()) {
@@ -137,16 +153,20 @@ impl<'a> Names<'a> {
             Class::MakeDirectory => {
                 self.goes(file);
                 self.known[file] = Name::Here;
+                self.lacking.remove(self.trace.header.files[file].path.as_str());
             }
             Class::Stat if known == Name::Missing => self.known[file] = Name::Unopened,
             Class::Stat if known == Name::Unopened => {}
             _ if known == Name::Link => {}
             _ => self.known[file] = Name::Here,
         }
-        if makes_it(event)
-            && let Some(parent) = self.parent(file)
-        {
-            self.known[parent] = Name::Here;
+        if makes_it(event) {
+            if let Some(directory) = self.directory(file) {
+                self.lacking.remove(directory);
+            }
+            if let Some(parent) = self.parent(file) {
+                self.known[parent] = Name::Here;
+            }
         }
     }
 
@@ -158,14 +178,19 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn is_missing(&self, file: usize) -> bool {
-        self.known[file] == Name::Missing
+    fn has_no_directory(&self, file: usize) -> bool {
+        let is_missing = |parent: usize| self.known[parent] == Name::Missing;
+        self.directory(file).is_some_and(|it| self.lacking.contains(it))
+            || self.parent(file).is_some_and(is_missing)
     }
 
     /// The directory that a name is in, if calls name it.
     fn parent(&self, file: usize) -> Option<usize> {
-        let (parent, _) = self.trace.header.files[file].path.rsplit_once('/')?;
-        self.paths.file(parent)
+        self.paths.file(self.directory(file)?)
+    }
+
+    fn directory(&self, file: usize) -> Option<&'a str> {
+        directory_of(&self.trace.header.files[file].path)
     }
 }
 
@@ -248,6 +273,19 @@ mod tests {
             (1, Function::STAT, 0),
             (1, Function::UNLINK, 0),
             (1, Function::STAT, ENOENT),
+        ];
+        assert_eq!(changes_of(&rows), []);
+    }
+
+    #[test]
+    fn names_that_change_places_are_both_there_afterwards() {
+        let rows = [
+            (0, Function::STAT, 0),
+            (0, Function::RENAME_EXCHANGE, 0),
+            (0, Function::STAT, 0),
+            (2, Function::STAT, 0),
+            (0, Function::UNLINK, 0),
+            (0, Function::STAT, ENOENT),
         ];
         assert_eq!(changes_of(&rows), []);
     }

@@ -2,9 +2,10 @@
 
 use crate::content::first_stranger;
 use crate::descriptors::{Descriptor, Entry, Tables};
-use crate::native::{Done, Native};
+use crate::native::{Done, Native, is_asynchronous};
 use crate::order::{Plan, process_count};
 use crate::paths::Paths;
+use crate::room::is_lacking;
 use crate::scratch::Scratch;
 use crate::staged::{Feeder, Stacks};
 use crate::turns::Turns;
@@ -139,6 +140,8 @@ struct ReplayThread<'a> {
     skipped: BTreeMap<&'static str, u64>,
     unseen: u64,
     decisions: Vec<(u32, Event)>,
+    /// There was no room for what its last call had to write.
+    lacks_room: bool,
     difference: Option<(u32, Difference)>,
 }
 
@@ -154,6 +157,7 @@ impl<'a> ReplayThread<'a> {
             skipped: BTreeMap::new(),
             unseen: 0,
             decisions: Vec::new(),
+            lacks_room: false,
             difference: None,
         }
     }
@@ -172,7 +176,9 @@ impl<'a> ReplayThread<'a> {
             if let Err((what, recorded, replayed)) = self.perform(place, event) {
                 context.turns.stop();
                 let (row, call) = (row as u64, describe(context.trace, event));
-                self.difference = Some((place, Difference { row, call, what, recorded, replayed }));
+                let lacks_room = self.lacks_room;
+                let difference = Difference { row, call, what, recorded, replayed, lacks_room };
+                self.difference = Some((place, difference));
                 return self;
             }
             context.turns.pass_on(tickets);
@@ -272,6 +278,7 @@ impl<'a> ReplayThread<'a> {
             Ok(value) => value as i64,
             Err(errno) => -i64::from(errno.raw_os_error()),
         };
+        self.lacks_room = outcome.is_err_and(|errno| is_lacking(errno.raw_os_error()));
         let counts = event.function.class().moves_data() || event.function.class() == Class::Seek;
         // Asynchronous transfers return before they are done; a descriptor's number is free.
         let exact = event.result < 0 || (counts && !is_asynchronous(event));
@@ -369,10 +376,6 @@ type Mismatch = (&'static str, String, String);
 fn position(descriptor: &Arc<Descriptor>) -> Option<i64> {
     let position = rustix::fs::seek(&descriptor.fd, rustix::fs::SeekFrom::Current(0));
     position.ok().map(|position| position as i64)
-}
-
-fn is_asynchronous(event: &Event) -> bool {
-    matches!(event.function, Function::AIO_READ | Function::AIO_WRITE)
 }
 
 /// A result for people: errors by their text.

@@ -317,6 +317,95 @@ fn errors_and_names_come_out_as_recorded() {
 }
 
 #[test]
+fn a_path_that_counts_from_no_directory_leads_nowhere() {
+    let mut program = Program::new(&["/f", "/g"]);
+    for function in [Function::RENAMEAT, Function::OPENAT, Function::UNLINKAT] {
+        program.push(Event { file: FileId(0), argument: 1, result: -9, ..Event::of(function) });
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let summary = replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!((summary.calls, summary.skipped.values().sum::<u64>()), (0, 3));
+}
+
+#[test]
+fn where_something_was_only_looked_for_there_need_be_no_directory() {
+    let mut program = Program::new(&["/d", "/d/CVS/Entries"]);
+    program.push(Event { file: FileId(1), result: -2, ..Event::of(Function::STAT) });
+    program.push(Event { file: FileId(0), ..Event::of(Function::STAT) });
+    program.push(Event { file: FileId(0), ..Event::of(Function::RMDIR) });
+    let scratch = tempfile::tempdir().unwrap();
+    assert_eq!(replay_into(scratch.path(), &program.trace, &[]).calls, 3);
+}
+
+#[test]
+fn of_a_write_that_was_short_that_much_is_written() {
+    let mut program = Program::new(&["/f"]);
+    program.open(0, 3, O_RDWR_CREAT);
+    let short = Event { offset: 0, length: 1000, result: 400, ..Event::of(Function::WRITE) };
+    program.on(3, short);
+    program.on(3, Event { offset: 400, length: 600, result: -28, ..Event::of(Function::WRITE) });
+    program.on(3, Event { offset: 400, length: 6, result: 6, ..Event::of(Function::WRITE) });
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(contents(scratch.path())["f"].len(), 406);
+}
+
+#[test]
+fn an_asynchronous_transfer_is_made_where_it_says() {
+    let mut program = Program::new(&["/f"]);
+    program.open(0, 3, O_RDWR_CREAT);
+    for (function, offset) in
+        [(Function::AIO_WRITE, 5000), (Function::AIO_WRITE, 0), (Function::AIO_READ, 5000)]
+    {
+        program.on(3, Event { offset, length: 100, result: 0, ..Event::of(function) });
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(contents(scratch.path())["f"].len(), 5100);
+}
+
+#[test]
+fn what_could_not_be_made_for_want_of_a_directory_cannot_until_there_is_one() {
+    let mut program = Program::new(&["/d/e/f", "/d/e", "/other/g", "/other"]);
+    let missing = |file: u32, event| Event { file: FileId(file), result: -2, ..event };
+    let create = Event { argument: O_RDWR_CREAT, ..Event::of(Function::OPEN) };
+    program.push(missing(0, create));
+    program.push(missing(1, Event::of(Function::MKDIR)));
+    program.push(missing(2, create));
+    // Somebody whose calls are not recorded makes the one, and the program the other.
+    program.open(0, 3, O_RDWR_CREAT);
+    program.push(Event { file: FileId(3), ..Event::of(Function::MKDIR) });
+    program.open(2, 4, O_RDWR_CREAT);
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(contents(scratch.path()).keys().collect::<Vec<_>>(), ["d/e/f", "other/g"]);
+}
+
+#[test]
+fn names_change_places_and_a_name_that_is_taken_stays() {
+    let mut program = Program::new(&["/one", "/other", "/third"]);
+    let on = |file: u32, event| Event { file: FileId(file), ..event };
+    for (file, bytes) in [(0, 10), (1, 50)] {
+        program.open(file, 3, O_RDWR_CREAT);
+        program.write(3, bytes);
+        program.close(3);
+    }
+    let taken = Event { argument: 1, result: -17, ..Event::of(Function::RENAME_NOREPLACE) };
+    program.push(on(0, taken));
+    program.push(on(0, Event { argument: 1, ..Event::of(Function::RENAME_EXCHANGE) }));
+    program.sizes = vec![50, 10, 0];
+    program.open(0, 3, 0);
+    program.read(3, 100);
+    let free = Event { argument: 2, ..Event::of(Function::RENAME_NOREPLACE) };
+    program.push(on(1, free));
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    let found = contents(scratch.path());
+    let sizes: Vec<_> = found.iter().map(|(name, bytes)| (name.as_str(), bytes.len())).collect();
+    assert_eq!(sizes, [("one", 50), ("third", 10)]);
+}
+
+#[test]
 fn a_file_is_one_although_something_was_looked_for_below_it() {
     // As Python does with a program that might be a package.
     let mut program = Program::new(&["/d/program", "/d/program/__init__.py"]);

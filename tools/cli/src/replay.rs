@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn different(arguments: &Arguments, error: &ReplayError) -> Result<ExitCode, Failure> {
-    if let (true, ReplayError::Different(difference)) = (arguments.json, error) {
+    if let (true, Some(difference)) = (arguments.json, error.difference()) {
         let value = serde_json::json!({
             "identical": false,
             "row": difference.row,

@@ -124,6 +124,33 @@ fn slips_are_named_and_a_used_directory_is_left_alone() {
     assert_eq!(std::fs::read_to_string(place.path().join("used/precious")).unwrap(), "mine");
 }
 
+/// The first call that finds no room is named, whether it wrote a part or nothing, and so is what would do.
+#[test]
+fn a_replay_on_a_full_disk_says_how_much_room_it_needs() {
+    let place = tempfile::tempdir().unwrap();
+    let scripts = [
+        ("written", "head -c 100000 /dev/zero > a; rm a; head -c 300000 /dev/zero > b"),
+        ("there", "cat old > /dev/null"),
+    ];
+    std::fs::write(place.path().join("old"), vec![1; 300_000]).unwrap();
+    for (name, script) in scripts {
+        recorded(place.path(), script);
+        let small = format!("mkdir {name}; mount -t tmpfs -o size=200k none {name} && ");
+        let replay = format!("{small} exec \"$IOLAB\" replay run.iot --into {name}/scratch --json");
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &replay]).env("IOLAB", env!("CARGO_BIN_EXE_iolab"));
+        let output = command.current_dir(place.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.starts_with("unshare:") || said.starts_with("mount:") {
+            return eprintln!("SKIPPED: {said}");
+        }
+        assert!(!output.status.success() && said.contains("No space left on device"), "{said}");
+        let hint = "hint: the files take up to 293 KiB: name a directory with that much room";
+        assert!(said.contains(hint), "{said}");
+        std::fs::remove_file(place.path().join("run.iot")).unwrap();
+    }
+}
+
 #[test]
 fn a_vectored_transfer_at_the_position_is_replayed_at_the_position() {
     let place = tempfile::tempdir().unwrap();
@@ -190,4 +217,29 @@ fn a_file_that_calls_name_in_two_ways_is_one_file() {
     recorded(place.path(), script);
     let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
     assert!(said.contains("came out as recorded"), "{said}");
+}
+
+#[test]
+fn a_file_without_a_name_has_its_bytes_when_it_gets_one() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import ctypes, os
+link = ctypes.CDLL(None, use_errno=True).linkat
+def nameless(bytes):
+    file = os.open('.', os.O_TMPFILE | os.O_RDWR)
+    os.write(file, bytes)
+    return file
+one, other = nameless(b'some'), nameless(b'others')
+assert link(-100, b'/proc/self/fd/%d' % one, -100, b'one', 0x400) == 0
+assert link(other, b'', -100, b'other', 0x1000) == 0 or ctypes.get_errno() == 2
+assert len(open('one').read()) == 4";
+    succeeds(place.path(), &["record", "-o", "run.iot", "--", "python3", "-c", script]);
+    succeeds(place.path(), &["replay", "run.iot", "--into", "again"]);
+    let again = place.path().join("again").join(place.path().strip_prefix("/").unwrap());
+    for (name, bytes) in [("one", 4), ("other", 6)] {
+        let is_there = place.path().join(name).exists();
+        let found = std::fs::metadata(again.join(name)).map_or(0, |found| found.len());
+        assert_eq!(found, if is_there { bytes } else { 0 }, "{name}");
+    }
+    let names = std::fs::read_dir(&again).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| name == "one" || name == "other"));
 }

@@ -181,12 +181,13 @@ impl Guest {
             Class::Unlink => FileId::NONE,
             _ => return,
         };
-        if name != FileId::NONE
-            && let Some(replaced) = self.stack_of(name)
-        {
-            self.stacks.get_mut(&replaced).expect("just found").file = FileId::NONE;
+        let (stack, replaced) = (self.stack_of(event.file), self.stack_of(name));
+        // What was there is without a name now, or has the other one's.
+        let left = if event.function.exchanges() { event.file } else { FileId::NONE };
+        if let Some(replaced) = replaced.filter(|_| name != FileId::NONE) {
+            self.stacks.get_mut(&replaced).expect("just found").file = left;
         }
-        if let Some(stack) = self.stack_of(event.file) {
+        if let Some(stack) = stack {
             self.stacks.get_mut(&stack).expect("just found").file = name;
         }
     }

@@ -229,6 +229,16 @@ impl OpenFiles {
                 _ => {}
             },
             Class::Close => self.part_range(process, event.closed_descriptors()),
+            Class::Rename if event.function.exchanges() => {
+                let names = [event.file, event.second_file()];
+                let entries = names.map(|name| self.names.remove(&name));
+                for (name, entry) in names.into_iter().zip(entries.into_iter().rev()) {
+                    if let Some(entry) = entry {
+                        self.names.insert(name, entry);
+                        self.rename(entry, name);
+                    }
+                }
+            }
             Class::Rename => {
                 let new_name = event.second_file();
                 let keeps_name = event.function.keeps_name();

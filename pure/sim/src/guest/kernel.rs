@@ -320,6 +320,10 @@ impl<'a> Kernel<'a> {
     fn rename(&mut self, event: &Event) {
         let target = event.second_file().index().filter(|name| *name < self.names.len());
         if let (Some(source), Some(target)) = (event.file.index(), target) {
+            if event.function.exchanges() {
+                self.names.swap(source, target);
+                return;
+            }
             self.names[target] = self.names[source];
             if !event.function.keeps_name() {
                 self.names[source] = None;

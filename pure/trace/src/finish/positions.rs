@@ -200,7 +200,11 @@ impl Follower<'_> {
             Class::Truncate => self.sizes.set(event.file, event.length),
             Class::Rename if event.argument >= 0 => {
                 let size = self.sizes.at(event.file, event.start);
-                self.sizes.set(FileId(event.argument as u32), size);
+                if event.function.exchanges() {
+                    let other = self.sizes.at(event.second_file(), event.start);
+                    self.sizes.set(event.file, other);
+                }
+                self.sizes.set(event.second_file(), size);
             }
             Class::Unlink => self.sizes.set(event.file, 0),
             _ => {}

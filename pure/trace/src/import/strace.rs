@@ -245,7 +245,8 @@ impl Import {
                 let new = call.arguments.iter().rev().find_map(|argument| unquoted(argument))?;
                 let new = self.absolute(&event, None, &new);
                 let argument = i64::from(self.file(new).0);
-                Some(Event { file, argument, ..event })
+                let function = event.function.renaming(renaming_flags(call));
+                Some(Event { file, argument, function, ..event })
             }
             Class::Copy => self.copied(event, call),
             _ => self.on_descriptor(event, call),
@@ -397,6 +398,13 @@ impl Import {
 
 fn name_of(text: &str) -> &str {
     text.split('(').next().unwrap_or("")
+}
+
+/// The flags of a renaming, as `renameat2` takes them.
+fn renaming_flags(call: &Call) -> u32 {
+    let has =
+        |flag| call.arguments.last().is_some_and(|flags| flags.split('|').any(|it| it == flag));
+    u32::from(has("RENAME_NOREPLACE")) | u32::from(has("RENAME_EXCHANGE")) << 1
 }
 
 fn is_fork(name: &str) -> bool {

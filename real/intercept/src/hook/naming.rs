@@ -6,6 +6,7 @@ use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
 use crate::{path, process, scope};
+use iolab_trace::Function;
 
 /// # Safety
 /// The arguments in the call are the guest's own.
@@ -34,17 +35,20 @@ unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
     }
     // SAFETY: the kernel just read the paths.
     unsafe {
-        let first = match call.function.is_symbolic() {
+        let linked = linked_descriptor(call);
+        let first = match (linked, call.function.is_symbolic()) {
+            (Some(fd), _) => name_of(fd),
             // No path at all leads nowhere.
             _ if failed(result) && path::text(call.path).is_empty() => Some(0),
-            true => name_led_to(call),
-            false => name(call.directory, call.path),
+            (None, true) => name_led_to(call),
+            (None, false) => name(call.directory, call.path),
         };
         let Some(number) = first else { return };
         let mut argument = -1;
         if is_given(call.new_path) {
             argument = name(call.new_directory, call.new_path).map_or(-1, i64::from);
         }
+        let flags = if call.flags == ABSENT { 0 } else { call.flags as u32 };
         let pointer = call.returns == crate::call::Returns::Pointer;
         recorder::push(Record {
             start: times.0,
@@ -54,8 +58,8 @@ unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
             argument,
             result: if pointer && !failed(result) { 0 } else { result as i64 },
             number,
-            fd: -1,
-            function: call.function.0,
+            fd: linked.unwrap_or(-1),
+            function: call.function.renaming(flags).0,
             ..Record::default()
         });
     }
@@ -70,6 +74,24 @@ unsafe fn name(directory: usize, path: usize) -> Option<u32> {
     let mut buffer = path::Buffer::new();
     // SAFETY: the caller's promise.
     number(path::absolute(path::folder(directory), unsafe { path::text(path) }, &mut buffer))
+}
+
+/// The descriptor of the file that a call gives a name, where it is not told by a name: it may have none.
+unsafe fn linked_descriptor(call: &Call) -> Option<i32> {
+    let flags = call.flags as u32 as i32;
+    if call.function != Function::LINKAT {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let path = unsafe { path::text(call.path) };
+    let needed = if path.is_empty() { libc::AT_EMPTY_PATH } else { libc::AT_SYMLINK_FOLLOW };
+    path::descriptor(path::folder(call.directory), path).filter(|_| flags & needed != 0)
+}
+
+/// As [`name`], of the file that a descriptor leads to.
+fn name_of(fd: i32) -> Option<u32> {
+    let mut buffer = path::Buffer::new();
+    number(path::absolute(fd, b"", &mut buffer))
 }
 
 /// As [`name`], what a symbolic link leads to: that counts from the directory the link is in.

@@ -197,6 +197,133 @@ fn what_commands_share_with_their_shell_is_replayed_as_it_was() {
     }
 }
 
+const PRELUDE: &str = "import ctypes, os
+os.chdir('work')
+def put(name, text):
+    with open(name, 'w') as file: file.write(text)
+";
+
+/// Records a program in Python by a mount, replays the recording, and gives both: what the calls are by name, and whether
+/// the replay came out the same.
+fn python_through_a_mount(program: &str) -> (Vec<(String, String)>, serde_json::Value) {
+    let home = tempfile::tempdir().unwrap();
+    let work = home.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let program = format!("{PRELUDE}{program}");
+    let output =
+        record(home.path(), &["--via", "mount", "--over", "work"], &["python3", "-c", &program]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = trace(home.path());
+    let calls = trace
+        .events
+        .iter()
+        .filter(|event| !matches!(event.function.name(), "close" | "pread" | "pwrite"));
+    let name =
+        |file: iolab_vocab::FileId| file.index().map(|at| trace.header.files[at].path.clone());
+    let below = |path: &str| path.rsplit_once("/work/").map_or(path, |(_, name)| name).to_owned();
+    let told = calls.map(|event| {
+        let names = [event.file, event.second_file()].into_iter().filter_map(name);
+        let names: Vec<String> = names.map(|path| below(&path)).collect();
+        (event.function.name().to_owned(), names.join(" "))
+    });
+    let told = told.collect();
+    let mut replay = iolab();
+    replay.args(["replay", "run.iot", "--into", "again", "--json"]).current_dir(home.path());
+    let replayed = replay.output().unwrap();
+    let summary = serde_json::from_slice(&replayed.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&replayed.stderr)));
+    (told, summary)
+}
+
+#[track_caller]
+fn assert_told(program: &str, expected: &[(&str, &str)]) {
+    let (told, summary) = python_through_a_mount(program);
+    let told: Vec<_> = told.iter().map(|(call, names)| (call.as_str(), names.as_str())).collect();
+    assert_eq!(told, expected);
+    assert_eq!(summary["identical"], true, "{summary}");
+}
+
+#[test]
+fn a_file_whose_first_name_is_gone_is_called_by_the_one_it_has() {
+    if !can_mount() {
+        return;
+    }
+    assert_told(
+        "put('a', 'x'); os.link('a', 'b'); os.unlink('a'); open('b').read(); os.truncate('b', 5); os.unlink('b')",
+        &[
+            ("open", "a"),
+            ("link", "a b"),
+            ("unlink", "a"),
+            ("open", "b"),
+            ("truncate", "b"),
+            ("unlink", "b"),
+        ],
+    );
+}
+
+#[test]
+fn a_file_of_several_names_is_called_by_that_which_the_program_says() {
+    if !can_mount() {
+        return;
+    }
+    assert_told(
+        "put('a', 'x'); os.link('a', 'b'); open('a').read(); open('b').read(); open('a').read(); os.link('b', 'c')",
+        &[
+            ("open", "a"),
+            ("link", "a b"),
+            ("open", "a"),
+            ("open", "b"),
+            ("open", "a"),
+            ("link", "b c"),
+        ],
+    );
+}
+
+#[test]
+fn names_follow_what_is_renamed_and_the_directories_above_it() {
+    if !can_mount() {
+        return;
+    }
+    assert_told(
+        "os.mkdir('d'); put('d/a', 'x'); os.link('d/a', 'd/b'); os.rename('d', 'e'); os.unlink('e/a')\n\
+         open('e/b').read(); os.rename('e/b', 'c'); open('c').read(); put('e/b', 'y'); os.replace('e/b', 'c'); open('c').read()",
+        &[
+            ("mkdir", "d"),
+            ("open", "d/a"),
+            ("link", "d/a d/b"),
+            ("rename", "d e"),
+            ("unlink", "e/a"),
+            ("open", "e/b"),
+            ("rename", "e/b c"),
+            ("open", "c"),
+            ("open", "e/b"),
+            ("rename", "e/b c"),
+            ("open", "c"),
+        ],
+    );
+}
+
+#[test]
+fn names_that_change_places_lead_to_each_others_files_in_a_replay() {
+    if !can_mount() {
+        return;
+    }
+    assert_told(
+        "say = ctypes.CDLL(None).renameat2\nhere = -100\nput('a', 'x'); put('b', 'longer')\n\
+         assert say(here, b'a', here, b'b', 2) == 0\nassert open('a').read() == 'longer' and open('b').read() == 'x'\n\
+         assert say(here, b'a', here, b'b', 1) == -1 and say(here, b'a', here, b'c', 1) == 0; open('c').read()",
+        &[
+            ("open", "a"),
+            ("open", "b"),
+            ("renameat2(RENAME_EXCHANGE)", "a b"),
+            ("open", "a"),
+            ("open", "b"),
+            ("renameat2(RENAME_NOREPLACE)", "a c"),
+            ("open", "c"),
+        ],
+    );
+}
+
 #[test]
 fn a_process_that_goes_on_keeps_nobody() {
     if !can_mount() {

@@ -246,6 +246,11 @@ static void names(void) {
     for (int index = 0; index < 7; index++) close(file(made[index]));
     MUST(rename("rename", "renamed") == 0);
     MUST(renameat(AT_FDCWD, "renameat", AT_FDCWD, "renamedat") == 0);
+    close(file("renameat2(RENAME_EXCHANGE)"));
+    close(file("renameat2(RENAME_NOREPLACE)"));
+    int here = AT_FDCWD;
+    MUST(renameat2(here, "renameat2(RENAME_EXCHANGE)", here, "renamed", RENAME_EXCHANGE) == 0);
+    MUST(renameat2(here, "renameat2(RENAME_NOREPLACE)", here, "free", RENAME_NOREPLACE) == 0);
     MUST(link("link", "linked") == 0 && linkat(AT_FDCWD, "linkat", AT_FDCWD, "linkedat", 0) == 0);
     MUST(unlink("unlink") == 0 && unlinkat(AT_FDCWD, "unlinkat", 0) == 0 && remove("remove") == 0);
     MUST(mkdir("mkdir", 0755) == 0 && mkdirat(AT_FDCWD, "mkdirat", 0755) == 0);
@@ -253,7 +258,7 @@ static void names(void) {
     DIR *list = opendir("mkdir");
     MUST(list != NULL && closedir(list) == 0);
     MUST(mkdir("opendir", 0755) == 0 && (list = opendir("opendir")) != NULL && closedir(list) == 0);
-    int here = open(".", O_RDONLY | O_DIRECTORY);
+    here = open(".", O_RDONLY | O_DIRECTORY);
     MUST(mkdir("chdir", 0755) == 0 && chdir("chdir") == 0 && fchdir(here) == 0 && close(here) == 0);
 }
 
