@@ -279,6 +279,17 @@ fn refused(command: &mut Command, says: &[&str]) {
     says.iter().for_each(|says| assert!(told.contains(says), "`{says}` is not in: {told}"));
 }
 
+/// As in a container that has a `/dev/shm` of its own.
+#[test]
+fn a_process_from_which_the_fast_place_cannot_be_reached_says_so_and_nothing_else() {
+    let laboratory = Laboratory::new();
+    let output = laboratory.run("", "IOLAB_STAGE=/nowhere sh -c 'echo here > file'; cat file");
+    assert_eq!(out(&output), "here\n");
+    let told = err(&output);
+    assert!(told.contains("the fast place of the run cannot be reached"), "{told}");
+    assert!(!told.contains("needs a run"), "{told}");
+}
+
 #[test]
 fn what_would_do_harm_is_refused_with_a_way_out() {
     let laboratory = Laboratory::new();

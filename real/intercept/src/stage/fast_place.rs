@@ -36,6 +36,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Rele
 static PLACE: AtomicPtr<FastPlace> = AtomicPtr::new(null_mut());
 /// For which files.
 static CHOICE: OnceLock<StrategySpec> = OnceLock::new();
+/// Why files pass has been told: there is one reason.
+static SAID: AtomicBool = AtomicBool::new(false);
 
 /// Finds the page of the run; true when there is one.
 pub(super) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
@@ -47,7 +49,6 @@ pub(super) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
             true
         }
         None => {
-            static SAID: AtomicBool = AtomicBool::new(false);
             const WHAT: &str = "the fast place of the run cannot be reached from here; files pass, \
                                 and those of other processes are seen as they are at home";
             caution::say_once(&SAID, WHAT);
@@ -59,7 +60,6 @@ pub(super) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
 /// New files begin in the fast place that this one chooses.
 pub(super) fn choose(spec: StrategySpec) {
     if place().is_none() {
-        static SAID: AtomicBool = AtomicBool::new(false);
         caution::say_once(&SAID, "`stage` needs a run; start programs by `iolab run`");
         return;
     }
