@@ -84,6 +84,8 @@ struct Directory {
     inode: Arc<Inode>,
     /// When a name of a member in it last changed, in nanoseconds since 1970.
     changed_ns: Option<u64>,
+    /// A program has set its times, and has changed no member's name since.
+    is_settled: bool,
 }
 
 impl Members {
@@ -198,6 +200,7 @@ impl Members {
         let mut state = self.state();
         let Some(&number) = state.numbers.get(&inode.identity()) else { return };
         let Some(directory) = state.directories.get_mut(&number) else { return };
+        directory.is_settled = true;
         if directory.changed_ns.take().is_none() {
             return;
         }
@@ -259,15 +262,18 @@ impl State {
     fn number(&mut self, parent: &Arc<Inode>) -> u64 {
         let next = self.directories.keys().next_back().map_or(1, |last| last + 1);
         let number = *self.numbers.entry(parent.identity()).or_insert(next);
-        self.directories
-            .entry(number)
-            .or_insert_with(|| Directory { inode: parent.clone(), changed_ns: None });
+        self.directories.entry(number).or_insert_with(|| Directory {
+            inode: parent.clone(),
+            changed_ns: None,
+            is_settled: false,
+        });
         number
     }
 
     fn touch(&mut self, directory: u64) {
         if let Some(directory) = self.directories.get_mut(&directory) {
             directory.changed_ns = Some(now_ns());
+            directory.is_settled = false;
         }
     }
 

@@ -156,6 +156,29 @@ fn programs_leave_what_they_leave_without_it() {
     assert_eq!(old.mtime(), fs::metadata(plain.path().join("r/f8")).unwrap().mtime());
 }
 
+/// Mail is new if it was written after it was read last.
+#[test]
+fn a_file_that_nobody_has_read_does_not_look_read() {
+    let Some(home) = home() else { return };
+    let script = "mkdir r; echo 1 > r/box; sleep 0.05; touch r/mark; sleep 0.05; echo 2 >> r/box; echo 3 >> r/box";
+    assert!(run(home.path(), "", script).status.success());
+    let metadata = |name| fs::metadata(home.path().join(name)).unwrap();
+    let (mail, mark) = (metadata("r/box"), metadata("r/mark").modified().unwrap());
+    assert!(mail.modified().unwrap() > mark);
+    assert!(mail.accessed().unwrap() < mark);
+}
+
+/// `rsync --link-dest` does so: a link is made to a file in a directory whose times are those of another one.
+#[test]
+fn times_that_were_set_of_a_directory_stay_when_a_file_in_it_becomes_real() {
+    let Some(home) = home() else { return };
+    let script = "mkdir r s; echo 1 > r/f; echo 2 > r/g; touch -d @1500000000 r; ln r/f s/f; touch -d @1600000000 s";
+    assert!(run(home.path(), "", script).status.success());
+    let time = |name| fs::metadata(home.path().join(name)).unwrap().mtime();
+    assert_eq!((time("r"), time("s")), (1_500_000_000, 1_600_000_000));
+    assert_eq!(files(home.path())[Path::new("r/f")].2, 2);
+}
+
 #[test]
 fn a_directory_that_was_there_keeps_its_files_real_and_that_is_said() {
     let Some(home) = home() else { return };

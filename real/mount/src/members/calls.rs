@@ -1,6 +1,7 @@
 //! Calls on members and names, carried out as `Names` plans them.
 
 use super::containers::Container;
+use super::older::times;
 use super::{Members, State};
 use crate::open::Hosted;
 use crate::tree::{Answer, Inode};
@@ -8,7 +9,7 @@ use iolab_pack::{Attributes, Record, Time};
 use iolab_packs::{Made, make, shown, write_all};
 use iolab_policy::insitu::defer_close::{Action, Append, Call, Ending, MemberId, Place, Target};
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -305,6 +306,9 @@ impl Members {
             is_durable || container.is_some_and(|it| state.containers.is_committed(it));
         let stat = inode.stat()?;
         let (size, name) = (stat.st_size as u64, &place.name[..]);
+        // To the program nothing changes in the directory.
+        let is_settled = |number| state.directories.get(number).is_some_and(|it| it.is_settled);
+        let settled = is_settled(&place.directory).then(|| directory.stat()).transpose()?;
         let made = Made { name, attributes: &attributes(&stat), size, is_durable };
         let real = make(directory.as_fd(), self.run, &made, |fd| {
             let mut bytes = vec![0; size as usize];
@@ -323,6 +327,10 @@ impl Members {
             }
             other => other?,
         };
+        if let Some(stat) = settled {
+            // Nothing but a time is lost.
+            let _ = rustix::fs::utimensat(CWD, directory.path(), &times(&stat), AtFlags::empty());
+        }
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&real));
         let bare = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         hosted.tree.lead(&inode, &bare)?;
@@ -351,10 +359,13 @@ impl State {
     }
 }
 
-/// Reads from a member's memory.
+/// Reads from a member's memory. That is no access of a program's: who looks for new mail compares both times.
 fn read_all(inode: &Inode, mut offset: u64, mut bytes: &mut [u8]) -> Answer<()> {
+    // A mode may forbid it, where the descriptor that there is allows it.
+    let again = inode.open(OFlags::RDONLY | OFlags::NOATIME).ok();
+    let memory = again.as_ref().map_or(inode.as_fd(), |fd| fd.as_fd());
     while !bytes.is_empty() {
-        match rustix::io::pread(inode, &mut *bytes, offset)? {
+        match rustix::io::pread(memory, &mut *bytes, offset)? {
             0 => return Err(Errno::IO),
             moved => {
                 bytes = &mut bytes[moved..];

@@ -249,7 +249,7 @@ fn memory(packed: &Packed) -> Answer<OwnedFd> {
     Ok(fd)
 }
 
-fn times(stat: &Stat) -> Timestamps {
+pub(super) fn times(stat: &Stat) -> Timestamps {
     let timespec = |tv_sec, nanoseconds: u64| Timespec { tv_sec, tv_nsec: nanoseconds as i64 };
     Timestamps {
         last_access: timespec(stat.st_atime, stat.st_atime_nsec),
