@@ -41,7 +41,10 @@ fn steps(stack: &str, scene: &[Scene]) -> Vec<String> {
     for it in scene {
         match it {
             Made(event) => guests.step(event, "/d/a.chk", &mut out),
-            End(process) => guests.ended(*process),
+            End(process) => {
+                guests.finish(*process, &mut out);
+                guests.ended(*process);
+            }
         }
     }
     out.iter().map(word).collect()
@@ -63,6 +66,16 @@ fn word(ProcessStep { process, step }: &ProcessStep) -> String {
         },
     };
     format!("{process}:{what}")
+}
+
+#[test]
+fn what_a_process_leaves_open_goes_out_at_its_end() {
+    let scene = [Made(open(0, 3)), Made(write(0, 3)), End(0), Made(open(1, 3)), Made(write(1, 3))];
+    let steps = steps("write-back", &scene);
+    let ended = ["0:native", "0:begin", "0:open", "0:write!", "0:flush"];
+    assert_eq!(steps, [&ended[..], &["1:native", "1:begin", "1:open", "1:write!"]].concat());
+    let closed = [Made(open(0, 3)), Made(write(0, 3)), Made(close(0, 3)), End(0)];
+    assert!(!self::steps("write-back", &closed).contains(&"0:flush".to_owned()));
 }
 
 #[test]

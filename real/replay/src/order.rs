@@ -55,6 +55,7 @@ impl Plan {
             let first_step = plan.steps.len();
             staging.step(event, &mut plan.steps);
             if last_of_process.get(&event.process) == Some(&row) {
+                staging.guests.finish(event.process, &mut plan.steps);
                 staging.guests.ended(event.process);
             }
             plan.step_ends.push(plan.steps.len() as u32);

@@ -353,6 +353,11 @@ impl Guest {
         (staged.owns && !staged.released).then_some(stack)
     }
 
+    /// The process makes no call any more: what it holds goes out, whatever it left open.
+    pub(super) fn finish(&self, out: &mut Vec<Step>) {
+        self.stacks_with(|_| true).into_iter().for_each(|stack| self.flush(stack, out));
+    }
+
     /// Another process uses a file: what is held of it goes out. Whether there is anybody to hold.
     pub(super) fn drain(&mut self, file: FileId, out: &mut Vec<Step>) -> bool {
         let owner = self.owner_of(file);

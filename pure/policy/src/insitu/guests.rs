@@ -68,7 +68,15 @@ impl Guests {
         }
     }
 
-    /// A process has ended: it has nothing open any more. Its stacks were closed by its own calls.
+    /// A process has made its last call. What it has not closed goes out, as it does at the end of a process.
+    pub fn finish(&mut self, process: u32, out: &mut Vec<ProcessStep>) {
+        if let Some(guest) = self.guests.get(&process) {
+            guest.finish(&mut self.steps);
+            self.hand_over(process, out);
+        }
+    }
+
+    /// A process has ended: it has nothing open any more. It has finished before.
     pub fn ended(&mut self, process: u32) {
         if let Some(open_files) = &mut self.open_files {
             open_files.part_all(process);

@@ -8,6 +8,7 @@
 
 use super::Durations;
 use super::kernel::{Cost, DescriptionId, Kernel, Kind};
+use super::program::What;
 use super::run::Run;
 use super::setup::{Setup, native, recorded};
 use iolab_device::local::PAGE_BYTES;
@@ -54,6 +55,8 @@ pub(super) struct Staging<'a> {
     /// By process: staging memory of stacks that ended, for the next ones.
     spare: Vec<Vec<Vec<u64>>>,
     steps: Vec<ProcessStep>,
+    /// By process: how many calls it has still to make.
+    calls_left: Vec<u64>,
     /// By process: whether it has threads that could ask for the same.
     has_threads: Vec<bool>,
 }
@@ -85,6 +88,7 @@ impl<'a> Staging<'a> {
             live: BTreeMap::new(),
             spare: vec![Vec::new(); processes],
             steps: Vec::new(),
+            calls_left: calls(setup, processes),
             has_threads: has_threads(setup, processes),
         }
     }
@@ -123,6 +127,11 @@ impl<'a> Staging<'a> {
         let mut steps = std::mem::take(&mut self.steps);
         steps.clear();
         self.guests.step(event, path, &mut steps);
+        let left = &mut self.calls_left[event.process as usize];
+        *left -= 1;
+        if *left == 0 {
+            self.guests.finish(event.process, &mut steps);
+        }
         let mut staged = Staged { cost: Cost::default(), result: None };
         let mut passed_ns = self.passing_ns(event, &steps);
         for &ProcessStep { process, step } in &steps {
@@ -385,6 +394,15 @@ impl UnderWay<'_, '_> {
             Durations::Recorded => (outcome, setup.scale.apply(kind_of(call), cost)),
         }
     }
+}
+
+fn calls(setup: &Setup, processes: usize) -> Vec<u64> {
+    let mut calls = vec![0; processes];
+    for sequence in &setup.program.sequences {
+        let made = sequence.moments.iter().filter(|it| matches!(it.what, What::Call(_)));
+        calls[sequence.process as usize] += made.count() as u64;
+    }
+    calls
 }
 
 fn has_threads(setup: &Setup, processes: usize) -> Vec<bool> {
