@@ -150,7 +150,7 @@ fn who_looks_at_a_file_by_its_name_sees_what_another_process_holds() {
 #[test]
 fn a_process_that_has_ended_has_nothing_open() {
     let ended = steps("write-back", &[Made(open(0, 3)), End(0), Made(open(1, 3))]);
-    assert_eq!(ended[3..], ["1:native", "1:begin", "1:open"]);
+    assert_eq!(ended[3..], ["0:flush", "1:native", "1:begin", "1:open"]);
     let alive = steps("write-back", &[Made(open(0, 3)), Made(open(1, 3))]);
     assert_eq!(alive[3..], ["0:flush", "1:native"]);
 }

@@ -198,7 +198,13 @@ impl Members {
     /// A program has set the times of a directory.
     pub(crate) fn settled(&self, inode: &Inode) {
         let mut state = self.state();
-        let Some(&number) = state.numbers.get(&inode.identity()) else { return };
+        if let Some(&number) = state.numbers.get(&inode.identity()) {
+            self.settle(&mut state, number);
+        }
+    }
+
+    /// A directory's times are those that the system tells.
+    fn settle(&self, state: &mut State, number: u64) {
         let Some(directory) = state.directories.get_mut(&number) else { return };
         directory.is_settled = true;
         if directory.changed_ns.take().is_none() {

@@ -530,6 +530,77 @@ fn links_are_made_and_lead_where_they_led() {
     }
 }
 
+/// A file gets a name, by a call with flags of `renameat2`.
+fn renamed(file: u32, name: i64, flags: u32, result: i64) -> Event {
+    let call = Event::of(Function::RENAMEAT.renaming(flags));
+    Event { file: FileId(file), argument: name, result, ..call }
+}
+
+#[test]
+fn a_name_that_is_taken_stays_taken_where_the_program_asks_for_that() {
+    const TAKEN: i64 = -17;
+    let mut program = Program::new(&["/d/one", "/d/two", "/d/before", "/d/free", "/d/lock"]);
+    program.open(0, 3, O_RDWR_CREAT);
+    program.write(3, 100);
+    program.open(1, 4, O_RDWR_CREAT);
+    program.write(4, 50);
+    // Of two of these names nothing is known but that they were taken.
+    program.push(renamed(0, 1, 1, TAKEN));
+    program.push(renamed(0, 2, 1, TAKEN));
+    let link = Event::of(Function::LINK);
+    program.push(Event { file: FileId(0), argument: 4, result: TAKEN, ..link });
+    program.push(renamed(0, 3, 1, 0));
+    program.push(renamed(3, 1, 0, 0));
+    for strategies in [&[][..], &["write-back"]] {
+        let scratch = tempfile::tempdir().unwrap();
+        replay_into(scratch.path(), &program.trace, strategies);
+        let bytes =
+            |name| std::fs::metadata(scratch.path().join("d").join(name)).map(|it| it.len());
+        assert_eq!((bytes("two").unwrap(), bytes("before").unwrap()), (100, 0));
+        assert!(bytes("one").is_err() && bytes("free").is_err() && bytes("lock").is_ok());
+    }
+}
+
+#[test]
+fn names_that_are_exchanged_lead_to_each_others_files() {
+    let mut program = Program::new(&["/d/one", "/d/two", "/d/dir", "/d/dir/in"]);
+    program.open(0, 3, O_RDWR_CREAT);
+    program.write(3, 100);
+    program.push(renamed(0, 1, 2, 0));
+    program.write(3, 20);
+    program.sizes = vec![0, 120, 0, 0];
+    program.open(0, 4, 0);
+    program.open(1, 5, 0);
+    program.read(5, 200);
+    program.push(Event { file: FileId(2), ..Event::of(Function::MKDIR) });
+    program.push(renamed(1, 2, 2, 0));
+    program.push(Event { file: FileId(2), ..Event::of(Function::UNLINK) });
+    program.push(Event { file: FileId(1), ..Event::of(Function::RMDIR) });
+    for strategies in [&[][..], &["write-back"]] {
+        let scratch = tempfile::tempdir().unwrap();
+        replay_into(scratch.path(), &program.trace, strategies);
+        let left: Vec<_> = std::fs::read_dir(scratch.path().join("d")).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert_eq!(std::fs::metadata(scratch.path().join("d/one")).unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn there_are_no_directories_for_what_was_only_looked_for() {
+    const MISSING: i64 = -2;
+    let names = ["/none/file", "/none/made", "/d", "/d/e/f", "/d/there"];
+    let mut program = Program::new(&names);
+    let call = |file, function, result| Event { file: FileId(file), result, ..Event::of(function) };
+    program.push(Event { argument: O_RDWR_CREAT, ..call(0, Function::OPEN, MISSING) });
+    program.push(call(1, Function::MKDIR, MISSING));
+    program.push(call(3, Function::STAT, MISSING));
+    program.push(call(4, Function::UNLINK, 0));
+    program.push(call(2, Function::RMDIR, 0));
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn a_directory_in_use_is_refused_unless_it_is_meant() {
     let scratch = tempfile::tempdir().unwrap();

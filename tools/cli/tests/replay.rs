@@ -210,6 +210,20 @@ fn calls_without_a_path_and_links_from_other_directories_come_out_as_recorded() 
 }
 
 #[test]
+fn names_that_are_taken_and_directories_that_are_not_there_come_out_as_recorded() {
+    let place = tempfile::tempdir().unwrap();
+    // `mv` asks first not to replace anything.
+    let script = "echo one > a; echo second > b; mv a b; ln b l; ln b l; cat b; echo x > none/f; mkdir none/d; \
+                  mkdir e; cat e/none/f; rmdir e; true";
+    recorded(place.path(), script);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+    let again = place.path().join("plain").join(place.path().strip_prefix("/").unwrap());
+    assert_eq!(std::fs::metadata(again.join("b")).unwrap().len(), 4);
+    assert!(!again.join("a").exists() && !again.join("none").exists());
+}
+
+#[test]
 fn a_file_that_calls_name_in_two_ways_is_one_file() {
     let place = tempfile::tempdir().unwrap();
     let script = "mkdir d; seq 500 > data; cd d; stat ../data; wc ../data; cat < ../data > ../d/copy; wc copy; ln -s d ../e; wc ../e/copy; \

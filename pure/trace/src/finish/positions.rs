@@ -51,7 +51,8 @@ pub(super) fn derive(gathered: &mut Gathered, header: &mut Header) {
     }
     gathered.events.extend(follower.accesses.end(header));
     if follower.inherited > 0 {
-        let text = "offsets on inherited descriptors, where another process may share the position";
+        let text =
+            "offsets on inherited or sent descriptors, where another one may share the position";
         header.inferred.push(format!("{text} ({} of them)", follower.inherited));
     }
     if follower.unknown > 0 {
@@ -94,6 +95,7 @@ impl Follower<'_> {
             (_, Class::Seek) if event.result >= 0 => {
                 self.descriptions[number].position = event.result;
             }
+            _ if event.function == Function::SEND_DESCRIPTOR => self.inherited += 1,
             (_, Class::Truncate) if event.result == 0 => self.sizes.set(file, event.length),
             (_, Class::Allocate) if event.result == 0 => {
                 self.reach(event, file, event.offset.saturating_add(event.length));

@@ -235,10 +235,17 @@ impl Members {
             Append::Unlinked(place, id) | Append::Made(place, id) => {
                 let path = self.path_at(state, place)?;
                 state.container(*id)?.writer.append(&Record::Unlink { path: &path })?;
+                let is_settled =
+                    |number| state.directories.get(number).is_some_and(|it| it.is_settled);
+                let stays = matches!(append, Append::Made(..)) && is_settled(&place.directory);
                 let member = state.names.find(place);
                 // What was hidden below a name does not take it along.
                 if member.is_some_and(|member| state.names.container(member) == Some(*id)) {
                     self.removed(state, place);
+                }
+                if stays {
+                    state.touch(place.directory);
+                    self.settle(state, place.directory);
                 }
                 Ok(())
             }

@@ -324,6 +324,28 @@ fn names_that_change_places_lead_to_each_others_files_in_a_replay() {
     );
 }
 
+/// Mail is delivered so: written under one name, linked to another one, and the first one removed.
+#[test]
+fn a_file_that_has_lost_the_name_it_was_made_by_is_told_by_the_one_it_has() {
+    if !can_mount() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let script = "mkdir tmp new; echo mail > tmp/1; ln tmp/1 new/1; rm tmp/1; cat new/1; rmdir tmp; mv new/1 new/2; \
+                  ln new/2 new/3; rm new/2; cat new/3";
+    let output = record(home.path(), &["--via", "mount"], &["sh", "-c", script]);
+    assert!(output.status.success(), "{output:?}");
+    let trace = trace(home.path());
+    assert_eq!(rows(&trace, "open", "new/1").len(), 1);
+    assert_eq!(rows(&trace, "open", "new/3").len(), 1);
+    let files = &trace.header.files;
+    assert!(files.iter().all(|file| !file.path.ends_with("(deleted)")), "{files:?}");
+    let mut replay = iolab();
+    replay.args(["replay", "run.iot", "--into", "again"]).current_dir(home.path());
+    let replayed = replay.output().unwrap();
+    assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stderr));
+}
+
 #[test]
 fn a_process_that_goes_on_keeps_nobody() {
     if !can_mount() {
