@@ -44,6 +44,11 @@ impl Initial {
         }
     }
 
+    /// What has the name now is a directory; unless a file had it before, there was one or none.
+    fn learn_directory(&mut self) {
+        self.directory |= !self.is_regular;
+    }
+
     fn learn_size(&mut self, bytes: i64) {
         if std::mem::take(&mut self.size_open) {
             self.bytes = bytes.max(0) as u64;
@@ -198,8 +203,10 @@ fn observe(event: &Event, index: usize, files: &mut [Initial]) {
     let class = event.function.class();
     match class {
         Class::Open => return opened(event, file),
-        Class::MakeDirectory => file.directory = true,
-        Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => file.directory = true,
+        Class::MakeDirectory => file.learn_directory(),
+        Class::RemoveDirectory | Class::ListDirectory if event.result >= 0 => {
+            file.learn_directory();
+        }
         // A symbolic link may lead to what is not there.
         Class::Rename if event.function.is_symbolic() || by_descriptor(event) => {}
         Class::Rename | Class::Allocate | Class::Write if event.result >= 0 => file.learn(true),
@@ -241,10 +248,14 @@ fn opened(event: &Event, file: &mut Initial) {
         None => return,
     }
     match event.result {
-        EISDIR => file.directory = true,
+        EISDIR => file.learn_directory(),
         result if result < 0 => {}
         // A file without a name is told by the directory that it would be in.
-        _ if event.length < 0 || has(flags::TEMPORARY) => file.directory |= has(flags::DIRECTORY),
+        _ if event.length < 0 || has(flags::TEMPORARY) => {
+            if has(flags::DIRECTORY) {
+                file.learn_directory();
+            }
+        }
         _ if event.function == Function::INHERITED => file.is_regular = true,
         _ => file.is_regular |= file.existed == Some(true) && !file.directory,
     }
