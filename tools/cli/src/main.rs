@@ -50,8 +50,8 @@ mod trace_file;
 mod tune;
 mod unpack;
 mod view;
+mod words;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     iolab_host::limits::fail_when_too_large();
     let capability = match Iolab::try_parse() {
         Ok(iolab) => iolab.capability,
-        Err(other) => return told(&other),
+        Err(other) => return words::told(&other),
     };
     let outcome = match capability {
         Capability::Advise(arguments) => advise::run(&arguments),
@@ -147,36 +147,4 @@ fn main() -> ExitCode {
         eprintln!("{failure}");
         failure.exit_code()
     })
-}
-
-/// What is no command: help, the version, or words that cannot be understood.
-fn told(message: &clap::Error) -> ExitCode {
-    if message.kind() == ErrorKind::InvalidUtf8 {
-        eprintln!("{}", not_unicode());
-        return ExitCode::from(WRONG_WORDS);
-    }
-    if message.use_stderr() {
-        message.exit();
-    }
-    match say::written(message.print()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{failure}");
-            failure.exit_code()
-        }
-    }
-}
-
-/// The exit code of clap for words that it does not understand.
-const WRONG_WORDS: u8 = 2;
-
-/// Which words of the command line may be meant, as clap does not say it.
-fn not_unicode() -> Failure {
-    let ours = std::env::args_os().take_while(|word| word != "--");
-    let words: Vec<_> = ours
-        .filter(|word| word.to_str().is_none())
-        .map(|word| format!("`{}`", word.to_string_lossy()))
-        .collect();
-    Failure::new(format!("{} is no Unicode (UTF-8), and has to be here", words.join(" or ")))
-        .hint("names of files that are none are taken where they are words of their own; else give a link to it")
 }
