@@ -41,12 +41,13 @@ impl Room {
                 // A file that is written over takes no more than it is long.
                 let end = event.offset.max(0) as u64 + moved;
                 let taken = self.taken.get(&file).copied().unwrap_or(0);
-                let grown = if event.offset < 0 { taken + moved } else { end.min(taken + moved) };
+                let more = taken.saturating_add(moved);
+                let grown = if event.offset < 0 { more } else { end.min(more) };
                 self.take(file, grown.max(taken));
             }
             (Class::Copy, Some(target)) => {
                 let taken = self.taken.get(&target).copied().unwrap_or(0);
-                self.take(target, taken + moved);
+                self.take(target, taken.saturating_add(moved));
             }
             (Class::Allocate, _) => {
                 let end = event.offset.max(0) as u64 + event.length.max(0) as u64;
@@ -75,7 +76,8 @@ impl Room {
     /// A name's file takes that much now.
     fn take(&mut self, file: usize, bytes: u64) {
         let before = self.taken.insert(file, bytes).unwrap_or(0);
-        self.now = self.now - before + bytes;
+        // What traces of others hold may be any number.
+        self.now = self.now.saturating_sub(before).saturating_add(bytes);
         self.most = self.most.max(self.now);
     }
 }
@@ -116,5 +118,18 @@ mod tests {
         // It is replaced.
         assert_eq!(needed(&[Initial::default(), there]), 1110);
         assert_eq!(needed_bytes(&trace, &order[..1], &[Initial::default(), there]), 107);
+    }
+
+    #[test]
+    fn absurd_numbers_are_no_overflow() {
+        let mut trace = Trace::default();
+        trace.header.files = vec![FileEntry::default(); 2];
+        let (file, most) = (FileId(0), i64::MAX);
+        let copy = Event::of(Function::COPY_FILE_RANGE);
+        let copy = Event { file, length: most, argument: 1, result: most, ..copy };
+        let write = Event { file, offset: most, result: most, ..Event::of(Function::PWRITE) };
+        trace.events = vec![copy, copy, copy, write, Event { offset: -1, ..write }, write];
+        let order: Vec<usize> = (0..trace.events.len()).collect();
+        assert_eq!(needed_bytes(&trace, &order, &[Initial::default(); 2]), u64::MAX);
     }
 }
