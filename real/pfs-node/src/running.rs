@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn a_thread_that_works_runs_and_one_that_sleeps_does_not() {
         let (near, _far) = UnixStream::pair().unwrap();
-        let party = Party::Server(4711);
+        // One that has ended may be there for a moment: each has a name of its own.
+        let [party, sleeper, nobody] = [4711, 4712, 4713].map(Party::Server);
         let (stop, ready) = (AtomicBool::new(false), Barrier::new(2));
         let work = || {
             ready.wait();
@@ -148,7 +149,7 @@ mod tests {
         });
         let asleep = Barrier::new(2);
         named(
-            &thread_name(party),
+            &thread_name(sleeper),
             || asleep.wait(),
             || {
                 let mut threads = Threads::default();
@@ -156,13 +157,13 @@ mod tests {
                 // not at all.
                 let quiet = (1..=10_000).find(|_| {
                     std::thread::sleep(std::time::Duration::from_millis(1));
-                    !threads.is_running(party, &near) && !threads.0.is_empty()
+                    !threads.is_running(sleeper, &near) && !threads.0.is_empty()
                 });
                 assert!(quiet.is_some());
                 asleep.wait();
             },
         );
-        assert!(!Threads::default().is_running(party, &near), "nobody has that name");
+        assert!(!Threads::default().is_running(nobody, &near), "nobody has that name");
     }
 
     #[test]
