@@ -117,6 +117,9 @@ impl Native<'_> {
         let fd = event.result as i32;
         let inherited = event.function == Function::INHERITED;
         if inherited && let Some(entry) = self.inherited(event) {
+            if let Entry::Real(open) = &entry {
+                catch_up(open, event.offset);
+            }
             self.tables.insert(event.process, fd, entry);
             return Done::Skipped("that only show what a process inherited");
         }
@@ -366,6 +369,16 @@ fn positioned(
     call: impl FnOnce(u64) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     u64::try_from(event.offset).map_err(|_| Errno::INVAL).and_then(call)
+}
+
+/// Others that share the position have moved it by calls that the trace does not have, or on a description that nobody
+/// knew to be this one: it is where the recorder found it. A position beyond that is one of calls under way.
+fn catch_up(descriptor: &Descriptor, position: i64) {
+    if position > descriptor.description.position()
+        && fs::seek(&descriptor.fd, SeekFrom::Start(position as u64)).is_ok()
+    {
+        descriptor.description.move_to(position);
+    }
 }
 
 pub(crate) fn seek(descriptor: &Descriptor, offset: i64, whence: i64) -> Result<u64, Errno> {

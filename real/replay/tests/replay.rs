@@ -449,6 +449,28 @@ fn a_number_that_was_given_again_out_of_sight_is_not_what_it_was_before() {
 }
 
 #[test]
+fn a_shared_position_that_others_have_moved_out_of_sight_is_where_it_was_found() {
+    let mut program = Program::new(&["/out"]);
+    program.trace.header.processes.push(ProcessEntry {
+        pid: 101,
+        parent_pid: 100,
+        ..ProcessEntry::default()
+    });
+    program.open(0, 3, O_RDWR_CREAT);
+    program.write(3, 10);
+    // A third process has written 36 bytes before the second one looks at what it got.
+    let inherited = Event { length: 46, offset: 46, argument: 2, ..Event::of(Function::INHERITED) };
+    program.push(Event { process: 1, file: FileId(0), result: 3, ..inherited });
+    let tells = Event { offset: 0, argument: 1, result: 46, ..Event::of(Function::LSEEK) };
+    program.on(3, Event { process: 1, ..tells });
+    program.positions.insert(3, (0, 46));
+    program.write(3, 5);
+    let scratch = tempfile::tempdir().unwrap();
+    replay_into(scratch.path(), &program.trace, &[]);
+    assert_eq!(contents(scratch.path())["out"].len(), 51);
+}
+
+#[test]
 fn what_was_looked_for_below_a_file_that_no_call_names_is_not_found_in_the_same_way() {
     let names = ["/bin/tool/init.py", "/bin/other", "/bin/tool/module/init.py", "/bin/other/x/y"];
     let mut program = Program::new(&names);
