@@ -81,12 +81,8 @@ impl Links {
 
     /// Looks whether those run who do not answer.
     pub(crate) fn look_at(&mut self, silent: Vec<Party>) {
-        for party in silent {
-            let socket = self.of.get(&party);
-            if socket.is_some_and(|socket| self.threads.is_running(party, socket)) {
-                self.told.push(Told::Runs { party });
-            }
-        }
+        let running = self.threads.running(silent, &self.of);
+        self.told.extend(running.into_iter().map(|party| Told::Runs { party }));
     }
 
     pub(crate) fn disconnect(&mut self, from: Party) {

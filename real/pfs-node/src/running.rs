@@ -34,8 +34,21 @@ struct Thread {
 }
 
 impl Threads {
+    /// Those of some silent parties that run, by the sockets of connections.
+    pub(crate) fn running<S: AsFd>(
+        &mut self,
+        silent: Vec<Party>,
+        sockets: &BTreeMap<Party, S>,
+    ) -> Vec<Party> {
+        let mut parties = silent;
+        parties.retain(|party| {
+            sockets.get(party).is_some_and(|socket| self.is_running(*party, socket))
+        });
+        parties
+    }
+
     /// Whether a party runs, which is at the other end of a socket, or has run since it was looked at last.
-    pub(crate) fn is_running(&mut self, party: Party, socket: impl AsFd) -> bool {
+    fn is_running(&mut self, party: Party, socket: impl AsFd) -> bool {
         let seen = self.0.get_mut(&party).and_then(|thread| {
             let (state, ticks) = looked_at(&thread.stat)?;
             let before = std::mem::replace(&mut thread.ticks, ticks);

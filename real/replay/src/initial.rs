@@ -165,13 +165,17 @@ pub(crate) fn directory_of(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(directory, _)| directory)
 }
 
-/// Whether a call shows that there is no directory of its name: with one it would have made it.
-pub(crate) fn lacks_directory(event: &Event) -> bool {
-    let makes = match event.function.class() {
+/// Whether a call makes its name where there is none.
+pub(crate) fn creates(event: &Event) -> bool {
+    match event.function.class() {
         Class::Open => flags_asked(event) & flags::CREATE != 0,
         class => class == Class::MakeDirectory,
-    };
-    makes && event.result == ENOENT
+    }
+}
+
+/// Whether a call shows that there is no directory of its name: with one it would have made it.
+pub(crate) fn lacks_directory(event: &Event) -> bool {
+    creates(event) && event.result == ENOENT
 }
 
 /// Whether a call shows that what would be the directory of its name is a file.

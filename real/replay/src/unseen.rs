@@ -6,9 +6,9 @@
 //! name, so that the calls of the trace find what they found. Where the trace's order of overlapping calls is
 //! only a guess this does no harm: what is there already is not made, what is gone is not removed.
 
-use crate::initial::{directory_of, flags_asked, found, lacks_directory};
+use crate::initial::{creates, directory_of, flags_asked, found, lacks_directory};
 use crate::paths::Paths;
-use iolab_policy::insitu::guest::open_flags::{CREATE, DIRECTORY, TEMPORARY};
+use iolab_policy::insitu::guest::open_flags::{DIRECTORY, TEMPORARY};
 use iolab_trace::{Class, Event, Function, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,9 +196,7 @@ impl<'a> Names<'a> {
 
 /// Whether a call may have made its name, for which the directory above has to be there.
 fn makes_it(event: &Event) -> bool {
-    let class = event.function.class();
-    let creates = class == Class::Open && flags_asked(event) & CREATE != 0;
-    event.result >= 0 && (creates || class == Class::MakeDirectory)
+    event.result >= 0 && creates(event)
 }
 
 #[cfg(test)]

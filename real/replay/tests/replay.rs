@@ -29,6 +29,12 @@ impl Program {
         program
     }
 
+    /// There is a process 1, a child of process 0.
+    fn add_child(&mut self) {
+        let child = ProcessEntry { pid: 101, parent_pid: 100, ..ProcessEntry::default() };
+        self.trace.header.processes.push(child);
+    }
+
     fn push(&mut self, event: Event) {
         self.clock += 10;
         let (start, end) = (Nanos(self.clock), Nanos(self.clock + 5));
@@ -278,11 +284,7 @@ fn appends_that_overlap_come_in_the_order_that_gave_them_their_offsets() {
 #[test]
 fn a_child_goes_on_where_its_parent_left_the_shared_position() {
     let mut program = Program::new(&["/log"]);
-    program.trace.header.processes.push(ProcessEntry {
-        pid: 101,
-        parent_pid: 100,
-        ..ProcessEntry::default()
-    });
+    program.add_child();
     program.open(0, 3, O_RDWR_CREAT);
     program.write(3, 10);
     program.push(Event { result: 101, ..Event::of(Function::FORK) });
@@ -423,11 +425,7 @@ fn a_file_is_one_although_something_was_looked_for_below_it() {
 #[test]
 fn a_number_that_was_given_again_out_of_sight_is_not_what_it_was_before() {
     let mut program = Program::new(&["/old", "/new"]);
-    program.trace.header.processes.push(ProcessEntry {
-        pid: 101,
-        parent_pid: 100,
-        ..ProcessEntry::default()
-    });
+    program.add_child();
     program.sizes = vec![10, 50];
     program.open(0, 3, 0);
     program.open(1, 4, 0);
@@ -451,11 +449,7 @@ fn a_number_that_was_given_again_out_of_sight_is_not_what_it_was_before() {
 #[test]
 fn a_shared_position_that_others_have_moved_out_of_sight_is_where_it_was_found() {
     let mut program = Program::new(&["/out"]);
-    program.trace.header.processes.push(ProcessEntry {
-        pid: 101,
-        parent_pid: 100,
-        ..ProcessEntry::default()
-    });
+    program.add_child();
     program.open(0, 3, O_RDWR_CREAT);
     program.write(3, 10);
     // A third process has written 36 bytes before the second one looks at what it got.

@@ -223,12 +223,8 @@ impl State {
             // What they have said is heard before anybody is given up for silence.
             let all: Vec<Party> = self.links.keys().copied().collect();
             all.into_iter().for_each(|party| self.ready(party));
-            for party in self.machine.silent(now) {
-                let socket = self.links.get(&party);
-                if socket.is_some_and(|socket| self.threads.is_running(party, socket)) {
-                    self.todo.push_back(Event::Runs { party });
-                }
-            }
+            let running = self.threads.running(self.machine.silent(now), &self.links);
+            self.todo.extend(running.into_iter().map(|party| Event::Runs { party }));
             self.todo.push_back(Event::Woke);
         }
         let mut actions = Vec::new();

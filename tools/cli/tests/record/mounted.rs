@@ -198,7 +198,7 @@ fn what_commands_share_with_their_shell_is_replayed_as_it_was() {
 }
 
 const PRELUDE: &str = "import ctypes, os
-os.chdir('work')
+os.chdir('source')
 def put(name, text):
     with open(name, 'w') as file: file.write(text)
 ";
@@ -207,11 +207,10 @@ def put(name, text):
 /// the replay came out the same.
 fn python_through_a_mount(program: &str) -> (Vec<(String, String)>, serde_json::Value) {
     let home = tempfile::tempdir().unwrap();
-    let work = home.path().join("work");
-    fs::create_dir(&work).unwrap();
+    fs::create_dir(home.path().join("source")).unwrap();
     let program = format!("{PRELUDE}{program}");
     let output =
-        record(home.path(), &["--via", "mount", "--over", "work"], &["python3", "-c", &program]);
+        record(home.path(), &["--via", "mount", "--over", "source"], &["python3", "-c", &program]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let trace = trace(home.path());
     let calls = trace
@@ -220,7 +219,7 @@ fn python_through_a_mount(program: &str) -> (Vec<(String, String)>, serde_json::
         .filter(|event| !matches!(event.function.name(), "close" | "pread" | "pwrite"));
     let name =
         |file: iolab_vocab::FileId| file.index().map(|at| trace.header.files[at].path.clone());
-    let below = |path: &str| path.rsplit_once("/work/").map_or(path, |(_, name)| name).to_owned();
+    let below = |path: &str| path.rsplit_once("/source/").map_or(path, |(_, name)| name).to_owned();
     let told = calls.map(|event| {
         let names = [event.file, event.second_file()].into_iter().filter_map(name);
         let names: Vec<String> = names.map(|path| below(&path)).collect();
