@@ -102,8 +102,9 @@ fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
     match probe {
         "calls" => {
             let costs = probe_guest(place).map_err(Failure::new)?;
-            let GuestCosts { first_write_ns, write_ns, seek_ns, open_ns } = costs;
-            say_line!("{first_write_ns} {write_ns} {seek_ns} {open_ns}");
+            let GuestCosts { first_write_ns, write_ns, write_more_ns, seek_more_ns, open_more_ns } =
+                costs;
+            say_line!("{first_write_ns} {write_ns} {write_more_ns} {seek_more_ns} {open_more_ns}");
         }
         _ => say_line!("{}", probe_spawns(&mut Command::new("true")).map_err(Failure::new)?),
     }
@@ -111,8 +112,9 @@ fn run_probe(probe: &str, place: &Path) -> Result<ExitCode, Failure> {
 }
 
 fn guest_costs(carrying: Carrying, path: &Path) -> io::Result<GuestCosts> {
-    let [first_write_ns, write_ns, seek_ns, open_ns] = guest("calls", carrying, path)?;
-    Ok(GuestCosts { first_write_ns, write_ns, seek_ns, open_ns })
+    let [first_write_ns, write_ns, write_more_ns, seek_more_ns, open_more_ns] =
+        guest("calls", carrying, path)?;
+    Ok(GuestCosts { first_write_ns, write_ns, write_more_ns, seek_more_ns, open_more_ns })
 }
 
 fn guest_spawns(spawning: Spawning) -> io::Result<f64> {
