@@ -8,7 +8,7 @@
 use iolab_policy::insitu::{Counts, StrategySpec, Totals};
 use iolab_sim::band::Band;
 use iolab_sim::guest::Prediction;
-use iolab_trace::{Layer, Trace};
+use iolab_trace::Trace;
 use iolab_vocab::{Nanos, format_bytes};
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ impl Summary {
             let Some(file) = recorded.file.index().and_then(|file| files.get_mut(file)) else {
                 continue;
             };
-            if recorded.function.layer() == Layer::Posix {
+            if recorded.function.is_system_call() {
                 file.calls += 1;
                 file.bytes += recorded.moved_bytes();
                 file.recorded = file.recorded.after(recorded.duration());

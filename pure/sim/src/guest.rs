@@ -18,7 +18,7 @@ mod staging;
 use crate::platform::Platform;
 use iolab_device::local::{InterceptCosts, LocalStorage};
 use iolab_policy::insitu::{StrategySpec, Totals, stacking};
-use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Layer, Origin, Trace};
+use iolab_trace::{Class, Clock, Event, FORMAT_VERSION, Header, Origin, Trace};
 use iolab_vocab::{Nanos, Refusal, Seed};
 use program::{Program, Recording};
 use run::Run;
@@ -218,9 +218,8 @@ fn outside(intercept: &InterceptCosts, apply: &[StrategySpec]) -> Nanos {
 /// Time in calls on files, as the program sees it: the outermost ones, summed over threads.
 pub fn io_of(events: &[Event]) -> Nanos {
     let is_io = |event: &&Event| {
-        let class = event.function.class();
-        let layer = event.function.layer();
-        layer == Layer::Posix && !matches!(class, Class::Process | Class::Unseen)
+        let is_io = !matches!(event.function.class(), Class::Process | Class::Unseen);
+        event.function.is_system_call() && is_io
     };
     Nanos(events.iter().filter(is_io).map(|event| event.duration().get()).sum())
 }

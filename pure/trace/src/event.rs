@@ -4,6 +4,11 @@ use crate::{Causes, Class, Function, Header, Layer};
 use iolab_vocab::{FileId, Nanos};
 use std::ops::RangeInclusive;
 
+/// Bits of the argument of a row `copy target`: whose position the copy moved.
+pub const MOVED_SOURCE: i64 = 1;
+/// As above.
+pub const MOVED_TARGET: i64 = 2;
+
 /// From this bit on, the argument of a row that counts seeks holds their number.
 pub(crate) const COUNT_SHIFT: u32 = 8;
 
@@ -88,6 +93,16 @@ impl Event {
         }
     }
 
+    /// Of the row `copy target`: whether the copy began at the source's own position and moved it.
+    pub const fn moved_source(&self) -> bool {
+        self.argument & MOVED_SOURCE != 0
+    }
+
+    /// Of the row `copy target`: whether the copy went to the target's own position and moved it.
+    pub const fn moved_target(&self) -> bool {
+        self.argument & MOVED_TARGET != 0
+    }
+
     /// The descriptors that a `close` or `close_range` gives up.
     pub fn closed_descriptors(&self) -> RangeInclusive<i32> {
         let last = match self.function {
@@ -147,6 +162,13 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Where the bytes of the copy in this row went, where the trace says it: the row right behind it.
+    pub fn copy_target(&self, copy: usize) -> Option<&Event> {
+        let next = self.events.get(copy + 1)?;
+        let is_of_copy = next.function == Function::COPY_TARGET && next.parent == copy as i64;
+        is_of_copy.then_some(next)
+    }
+
     /// Sorts rows as traces are written, by rank and thread; parents and causes go along.
     pub fn sort(&mut self) {
         let order = self.order();

@@ -18,6 +18,8 @@ mod positions;
 mod served;
 mod sizes;
 
+pub(crate) use order::outer_first;
+
 use crate::spool::{CONTROL_BYTES, CONTROL_MAGIC, SPOOL_VERSION, control, read_u32, read_u64};
 use crate::{
     Class, Clock, Event, FORMAT_VERSION, Function, Header, Layer, Origin, ProcessEntry, Trace,
@@ -145,7 +147,7 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
     }
     missing::tell(spools, &gathered, &mut header);
     let mut events = gathered.events;
-    order::outer_first(&mut events);
+    outer_first(&mut events);
     adopt(&mut events);
     Ok(Trace { header, events, ..Trace::default() })
 }
@@ -224,14 +226,19 @@ pub(crate) fn adopt(events: &mut [Event]) {
                 && it.start <= event.start
                 && event.end <= it.end
         };
-        while around.pop_if(|at| !is_inside(&events[*at])).is_some() {}
+        // Of system calls only a copy has a part, where the bytes went.
+        let holds = |it: &Event| {
+            it.function.class() != Class::Copy || event.function == Function::COPY_TARGET
+        };
+        while around.pop_if(|at| !is_inside(&events[*at]) || !holds(&events[*at])).is_some() {}
         let own = height(&event);
         if let Some(&at) = around.iter().rev().find(|&&at| height(&events[at]) > own) {
             set_size_before(events, at, index);
             events[index].parent = at as i64;
         }
         let is_lower = around.last().is_none_or(|&at| height(&events[at]) > own);
-        if own > 0 && is_lower && !event.is_counted() {
+        let has_parts = own > 1 || event.function.class() == Class::Copy;
+        if has_parts && is_lower && !event.is_counted() {
             around.push(index);
         }
     }
@@ -240,12 +247,12 @@ pub(crate) fn adopt(events: &mut [Event]) {
 /// A call has calls of lower layers inside.
 fn height(event: &Event) -> u8 {
     match event.function.layer() {
-        _ if event.function == Function::VIEW_PIECE => 0,
-        Layer::Netcdf => 4,
-        Layer::Hdf5 => 3,
-        Layer::Mpi | Layer::Mpiio => 2,
-        Layer::Stdio => 1,
-        _ => 0,
+        _ if event.function.class() == Class::Piece => 0,
+        Layer::Netcdf => 5,
+        Layer::Hdf5 => 4,
+        Layer::Mpi | Layer::Mpiio => 3,
+        Layer::Stdio => 2,
+        _ => 1,
     }
 }
 

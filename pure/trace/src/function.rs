@@ -58,6 +58,7 @@ macro_rules! for_each_function {
             SENDFILE = 80 "sendfile" Posix Copy (out_fd in_fd offset length) -> moved [sendfile sendfile64];
             COPY_FILE_RANGE = 81 "copy_file_range" Posix Copy (in_fd in_offset out_fd out_offset length flags) -> moved [copy_file_range];
             SPLICE = 82 "splice" Posix Copy (in_fd in_offset out_fd out_offset length flags) -> moved [splice];
+            COPY_TARGET = 83 "copy target" Posix Piece (fd offset length) -> moved [];
             FSTAT = 90 "fstat" Posix Stat (fd status) -> status [fstat fstat64] also (version fd status) [__fxstat __fxstat64];
             STAT = 91 "stat" Posix Stat (path status) -> status [stat stat64] also (version path status) [__xstat __xstat64];
             LSTAT = 92 "lstat" Posix Stat (path status) -> status [lstat lstat64] also (version path status) [__lxstat __lxstat64];
@@ -488,6 +489,11 @@ impl Function {
             return (Layer::Posix, Class::Unseen);
         }
         KINDS[self.0 as usize]
+    }
+
+    /// Whether a row of it is a system call, not a part of one.
+    pub const fn is_system_call(self) -> bool {
+        matches!(self.layer(), Layer::Posix) && !matches!(self.class(), Class::Piece)
     }
 
     /// Whether the call names its offset itself, or in a control block, instead of using the file position.

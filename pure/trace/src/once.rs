@@ -6,7 +6,7 @@
 //! none (traces of MPI programs, of other tools). A system call inside another one (`system`, `popen`),
 //! or inside a call that counted, is the outer one's.
 
-use crate::{Event, Function, Layer};
+use crate::{Class, Event, Function, Layer};
 use iolab_vocab::FileId;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Once {
     /// Whether the next event counts.
     pub fn counts(&mut self, event: &Event) -> bool {
         let layer = event.function.layer();
-        if layer.is_component() {
+        if layer.is_component() || event.function.class() == Class::Piece {
             return false;
         }
         let thread = (event.process, event.thread);
@@ -127,6 +127,13 @@ mod tests {
         assert!(once.counts(&call(Function::WRITE, 0, -1)));
         assert!(!once.counts(&call(Function::MPI_INIT, u32::MAX, -1)));
         assert!(once.counts(&call(Function::WRITE, 1, 1)));
+    }
+
+    #[test]
+    fn a_part_of_a_call_is_none() {
+        let mut once = Once::default();
+        assert!(once.counts(&call(Function::COPY_FILE_RANGE, 0, -1)));
+        assert!(!once.counts(&call(Function::COPY_TARGET, 1, 0)));
     }
 
     #[test]

@@ -86,6 +86,9 @@ fn copies_inside_the_kernel_have_a_source_and_a_target() {
     ];
     assert_eq!(rows, wanted);
     assert_eq!((trace.events[2].length, trace.events[2].result), (4096, 100));
+    let to: Vec<_> = (0..trace.events.len()).filter_map(|row| trace.copy_target(row)).collect();
+    let targets: Vec<_> = to.iter().map(|to| (to.file.index(), to.offset, to.argument)).collect();
+    assert_eq!(targets, [(Some(1), 0, 3), (Some(1), 100, 2), (None, -1, 3), (Some(1), 5, 1)]);
 }
 
 #[test]

@@ -34,6 +34,11 @@ impl Description {
         *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
     }
 
+    /// It has moved by what was transferred.
+    pub(crate) fn advance(&self, bytes: u64) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) += bytes as i64;
+    }
+
     pub(crate) fn append(&self) -> bool {
         self.append.load(Ordering::Relaxed)
     }

@@ -39,8 +39,14 @@ pub(crate) struct Native<'a> {
 }
 
 impl Native<'_> {
-    /// Carries `event` out. The bytes of a read are in `memory` afterwards.
-    pub(crate) fn carry_out(&self, event: &Event, memory: &mut Vec<u8>) -> Done {
+    /// Carries `event` out, a copy with the row that says where its bytes went. The bytes of a read are in `memory`
+    /// afterwards.
+    pub(crate) fn carry_out(
+        &self,
+        event: &Event,
+        to: Option<&Event>,
+        memory: &mut Vec<u8>,
+    ) -> Done {
         if !is_reproducible(event) {
             return OUTSIDE;
         }
@@ -61,7 +67,7 @@ impl Native<'_> {
                 Done::Skipped("of times, modes, owners and attributes, which no data depends on")
             }
             Class::Control => self.on_descriptor(event, |d| control(d, event)),
-            Class::Copy => self.copy(event),
+            Class::Copy => self.copy(event, to, memory),
             Class::Stat => self.stat(event),
             Class::Rename => self.rename(event),
             Class::Unlink | Class::RemoveDirectory => self.remove(event),
@@ -219,9 +225,14 @@ impl Native<'_> {
     pub(crate) fn load(&self, event: &Event, memory: &mut Vec<u8>) {
         memory.resize(event.length.clamp(0, TRANSFER_BYTES_MAX) as usize, 0);
         if event.function.class() == Class::Write {
-            let seed = event.file.index().map_or(0, |file| self.scratch.seed(file));
-            fill(seed, event.offset.max(0) as u64, memory);
+            self.fill(event, memory);
         }
+    }
+
+    /// Puts into `memory` the bytes that the event's file has from its offset on.
+    fn fill(&self, event: &Event, memory: &mut [u8]) {
+        let seed = event.file.index().map_or(0, |file| self.scratch.seed(file));
+        fill(seed, event.offset.max(0) as u64, memory);
     }
 
     fn sync(&self, event: &Event) -> Done {
@@ -249,26 +260,48 @@ impl Native<'_> {
         }
     }
 
-    /// The trace does not name the target's descriptor; any one of the process that is open on the
-    /// target file will do.
-    fn copy(&self, event: &Event) -> Done {
-        let Some(target) = self.tables.open_on(event.process, event.argument) else {
-            return Done::Skipped("that copy to something that is no file");
+    /// Where no row says where the bytes went (it moved none, or the trace is from before there were such rows), any
+    /// descriptor of the process that is open on the target will do.
+    fn copy(&self, event: &Event, to: Option<&Event>, memory: &mut Vec<u8>) -> Done {
+        let target = match to {
+            Some(to) => self.tables.get(to),
+            None => self.tables.open_on(event.process, event.argument).map(Entry::Real),
         };
-        self.on_descriptor(event, |source| {
-            let length = event.length.clamp(0, TRANSFER_BYTES_MAX) as usize;
-            let mut at = event.offset.max(0) as u64;
-            let moves = source.description.position() == event.offset;
-            let offset = if moves { None } else { Some(&mut at) };
-            let moved = fs::copy_file_range(&source.fd, offset, &target.fd, None, length)?;
-            let advance =
-                |d: &Descriptor| d.description.move_to(d.description.position() + moved as i64);
-            if moves {
-                advance(source);
+        match (self.tables.get(event), target, to) {
+            (Some(Entry::Real(source)), Some(Entry::Real(target)), _) => {
+                Done::Result(copied(event, to, &source, &target))
             }
-            advance(&target);
-            Ok(moved as u64)
-        })
+            (_, Some(Entry::Real(target)), Some(to)) => {
+                Done::Result(self.copied_from_elsewhere(to, &target, memory))
+            }
+            (Some(Entry::Real(source)), _, _) => {
+                if to.is_some_and(Event::moved_source)
+                    && let Ok(position) = fs::seek(&source.fd, SeekFrom::Current(event.result))
+                {
+                    source.description.move_to(position as i64);
+                }
+                Done::Skipped("that copy to something that is no file")
+            }
+            _ => FOREIGN,
+        }
+    }
+
+    /// From a pipe or a socket: the bytes of that place in the file, as if they had been written.
+    fn copied_from_elsewhere(
+        &self,
+        to: &Event,
+        target: &Descriptor,
+        memory: &mut Vec<u8>,
+    ) -> Result<u64, Errno> {
+        memory.resize(to.result.clamp(0, TRANSFER_BYTES_MAX) as usize, 0);
+        self.fill(to, memory);
+        if !to.moved_target() {
+            let write = |at| in_full(memory, |rest, done| io::pwrite(&target.fd, rest, at + done));
+            return positioned(to, write).map(|moved| moved as u64);
+        }
+        let moved = in_full(memory, |rest, _| io::write(&target.fd, rest))?;
+        target.description.advance(moved as u64);
+        Ok(moved as u64)
     }
 
     fn stat(&self, event: &Event) -> Done {
@@ -342,6 +375,42 @@ fn open_flags(event: &Event) -> OFlags {
         | flags::DIRECTORY
         | flags::TEMPORARY;
     OFlags::from_bits_retain(native_open_flags((wanted & known) as i32) as u32)
+}
+
+/// A copy within the scratch tree, of as much as the program's file system moved.
+fn copied(
+    event: &Event,
+    to: Option<&Event>,
+    source: &Descriptor,
+    target: &Descriptor,
+) -> Result<u64, Errno> {
+    let (moves_source, moves_target) = match to {
+        Some(to) => (to.moved_source(), to.moved_target()),
+        None => (source.description.position() == event.offset, true),
+    };
+    let own = |offset: i64| offset.max(0) as u64;
+    let (mut from, mut into) = (own(event.offset), own(to.map_or(0, |to| to.offset)));
+    let wanted = if event.result > 0 { event.result } else { event.length };
+    let wanted = wanted.clamp(0, TRANSFER_BYTES_MAX) as usize;
+    let mut moved = 0;
+    loop {
+        let step = fs::copy_file_range(
+            &source.fd,
+            (!moves_source).then_some(&mut from),
+            &target.fd,
+            (!moves_target).then_some(&mut into),
+            wanted - moved,
+        )?;
+        moved += step;
+        if step == 0 || moved == wanted {
+            break;
+        }
+    }
+    let ends = [(moves_source, source), (moves_target, target)];
+    for (_, end) in ends.into_iter().filter(|(moves, _)| *moves) {
+        end.description.advance(moved as u64);
+    }
+    Ok(moved as u64)
 }
 
 /// Whether a call returns before its transfer is done.

@@ -9,7 +9,7 @@
 use crate::images::Images;
 use iolab_policy::insitu::guest::{StackId, Step, open_flags::APPEND};
 use iolab_policy::insitu::{Guests, ProcessStep, StrategySpec};
-use iolab_trace::{Class, Event, Function, Layer, Trace};
+use iolab_trace::{Class, Event, Function, Trace};
 use iolab_vocab::FileId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,7 @@ fn range(ends: &[u32], place: u32) -> std::ops::Range<usize> {
 
 fn total_order(trace: &Trace) -> Vec<usize> {
     let mut order: Vec<usize> = (0..trace.events.len())
-        .filter(|&row| trace.events[row].function.layer() == Layer::Posix)
+        .filter(|&row| trace.events[row].function.is_system_call())
         .collect();
     let opens = trace.events.iter().filter(|event| event.function.class() == Class::Open);
     let appended: BTreeSet<FileId> =

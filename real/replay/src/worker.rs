@@ -173,7 +173,7 @@ impl<'a> ReplayThread<'a> {
                 return self;
             }
             self.let_others_act(row, event);
-            if let Err((what, recorded, replayed)) = self.perform(place, event) {
+            if let Err((what, recorded, replayed)) = self.perform(place, row) {
                 context.turns.stop();
                 let (row, call) = (row as u64, describe(context.trace, event));
                 let lacks_room = self.lacks_room;
@@ -200,13 +200,16 @@ impl<'a> ReplayThread<'a> {
         }
     }
 
-    fn perform(&mut self, place: u32, event: &Event) -> Result<(), Mismatch> {
+    fn perform(&mut self, place: u32, row: usize) -> Result<(), Mismatch> {
+        let trace = self.context.trace;
+        let event = &trace.events[row];
         let mut done = Done::Skipped("that have no effect on files");
         for &ProcessStep { process, step } in self.context.plan.steps(place) {
             match step {
                 Step::Native => {
                     self.check_position_before_close(event)?;
-                    done = self.context.native.carry_out(event, &mut self.memory);
+                    let to = trace.copy_target(row);
+                    done = self.context.native.carry_out(event, to, &mut self.memory);
                 }
                 Step::Begin { stack, file } => self.begin(process, stack, file),
                 Step::Drained { stack } => {

@@ -257,3 +257,37 @@ assert len(open('one').read()) == 4";
     let names = std::fs::read_dir(&again).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(names.into_iter().all(|name| name == "one" || name == "other"));
 }
+
+#[test]
+fn copies_inside_the_kernel_go_where_they_went_and_move_the_positions_they_moved() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import os
+a = os.open('a', os.O_RDWR | os.O_CREAT); b = os.open('b', os.O_RDWR | os.O_CREAT)
+first, last = os.pipe()
+os.write(a, b'0123456789' * 100); os.lseek(a, 0, 0)
+def moved(wanted, done): assert done == wanted, done
+moved(100, os.copy_file_range(a, b, 100, 0, 0)); moved(100, os.copy_file_range(a, b, 100, 300, 700))
+moved(50, os.copy_file_range(a, b, 50, None, 100)); moved(30, os.copy_file_range(a, b, 30, 0))
+moved(20, os.sendfile(b, a, None, 20)); moved(20, os.sendfile(b, a, 5, 20))
+moved(40, os.splice(a, last, 40)); moved(40, os.splice(first, b, 40))
+os.write(last, b'z' * 10); moved(10, os.splice(first, b, 10, offset_dst=900))
+moved(15, os.copy_file_range(a, b, 15))
+assert (os.lseek(a, 0, 1), os.lseek(b, 0, 1)) == (125, 125)
+os.write(b, b'end'); assert os.read(a, 5) == b'56789'";
+    let script = format!(
+        "{script}\nother = os.open('/dev/null', os.O_WRONLY); moved(9, os.sendfile(other, a, None, 9)); os.read(a, 1)"
+    );
+    succeeds(place.path(), &["record", "-o", "run.iot", "--", "python3", "-c", &script]);
+    let again = |into: &str| place.path().join(into).join(place.path().strip_prefix("/").unwrap());
+    for (into, strategies) in [("plain", &[][..]), ("held", &["--apply", "write-back"][..])] {
+        let arguments = [&["replay", "run.iot", "--into", into][..], strategies].concat();
+        let said = succeeds(place.path(), &arguments);
+        assert!(said.contains("came out as recorded"), "{said}");
+        let [a, b] = ["a", "b"].map(|name| std::fs::read(again(into).join(name)).unwrap());
+        assert_eq!(b.len(), 910, "{into}");
+        assert_eq!(a[300..400], b[700..800], "{into}");
+        assert_eq!(a[28..50], b[128..150], "{into}: at the source's position");
+        assert_eq!(a[50..70], b[30..50], "{into}: sent from the position to the position");
+    }
+    assert!(same_trees(place.path(), "plain", "held"));
+}

@@ -170,8 +170,9 @@ impl<'a> Kernel<'a> {
         self.inodes[self.descriptions[description].inode].size_bytes
     }
 
-    /// Carries out a call as it was recorded. `None`: the model knows no cost for it.
-    pub(super) fn native(&mut self, event: &Event) -> Option<Cost> {
+    /// Carries out a call as it was recorded; of a copy with the row that says where the bytes went. `None`: the
+    /// model knows no cost for it.
+    pub(super) fn native(&mut self, event: &Event, copy_target: Option<&Event>) -> Option<Cost> {
         self.is_served = false;
         let call = &self.storage.call;
         let ns = |cost_ns: f64| Some(Cost::work(Nanos(cost_ns.round() as u64)));
@@ -223,7 +224,7 @@ impl<'a> Kernel<'a> {
                 Some(Cost::work(cost))
             }
             Class::MakeDirectory | Class::RemoveDirectory => ns(call.directory_ns),
-            Class::Copy => self.copy(event),
+            Class::Copy => self.copy(event, copy_target),
             Class::Advise | Class::Lock | Class::Control => ns(call.least_ns),
             _ => None,
         }
@@ -281,19 +282,36 @@ impl<'a> Kernel<'a> {
         }))
     }
 
-    fn copy(&mut self, event: &Event) -> Option<Cost> {
-        let source = self.inode_of(event, 0);
-        let moved = Extent::new(event.offset.max(0) as u64, event.result as u64);
-        let mut cost = self.storage.read(&mut self.inodes[source], moved);
-        self.note(source, Direction::Read, moved);
-        let target = event.second_file();
-        if target.index().is_some_and(|name| name < self.names.len()) {
-            let inode = self.inode(target, 0);
-            self.note(inode, Direction::Write, moved);
+    fn copy(&mut self, event: &Event, target: Option<&Event>) -> Option<Cost> {
+        let bytes = event.result as u64;
+        let extent = |offset: i64| Extent::new(offset.max(0) as u64, bytes);
+        let mut cost = Nanos::ZERO;
+        if event.file.index().is_some() {
+            let source = self.inode_of(event, 0);
+            if target.is_some_and(Event::moved_source) {
+                self.moved(event, bytes);
+            }
+            cost = self.storage.read(&mut self.inodes[source], extent(event.offset));
+            self.note(source, Direction::Read, extent(event.offset));
+        }
+        if let Some(target) = target.filter(|target| target.file.index().is_some()) {
+            let inode = self.inode_of(target, 0);
+            if target.moved_target() {
+                self.moved(target, bytes);
+            }
+            self.note(inode, Direction::Write, extent(target.offset));
             let file = &mut self.inodes[inode];
-            cost = cost.after(self.storage.write(file, Extent::new(moved.offset, moved.length)));
+            cost = cost.after(self.storage.write(file, extent(target.offset)));
         }
         Some(Cost::work(cost))
+    }
+
+    /// The position of the row's description moves with a copy from or to it.
+    fn moved(&mut self, event: &Event, bytes: u64) {
+        if let Some(description) = self.description(event.process, event.fd) {
+            let position = event.offset.max(0) as u64;
+            self.descriptions[description].position = position + bytes;
+        }
     }
 
     fn sync(&mut self, event: &Event) -> Cost {
@@ -450,4 +468,44 @@ fn seek(position: u64, size_bytes: u64, offset: i64, whence: Whence) -> Outcome 
     };
     const INVALID: Errno = Errno(22);
     base.checked_add_signed(offset).ok_or(INVALID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::Platform;
+    use iolab_trace::{MOVED_SOURCE, MOVED_TARGET};
+
+    #[test]
+    fn a_copy_goes_where_its_target_row_says_and_moves_what_it_began_at() {
+        let platform = Platform::preset("local-ext4").unwrap();
+        let storage = platform.local.as_ref().expect("it is local storage");
+        let on = |function, fd, file| Event { fd, file, ..Event::of(function) };
+        let open = |fd: i32| Event {
+            result: fd.into(),
+            length: 1000,
+            argument: open_flags::CREATE,
+            ..on(Function::OPEN, -1, FileId(fd as u32 - 3))
+        };
+        let copy = Event { offset: 5, result: 10, ..on(Function::COPY_FILE_RANGE, 3, FileId(0)) };
+        let extent = |offset| Extent::new(offset, 10);
+        let moved = |bits: i64| {
+            let mut kernel = Kernel::remote(storage, 2, 1);
+            assert!([3, 4].iter().all(|&fd| kernel.native(&open(fd), None).is_some()));
+            let to = on(Function::COPY_TARGET, 4, FileId(1));
+            let to = Event { offset: 700, result: 10, argument: bits, ..to };
+            kernel.native(&copy, Some(&to));
+            let transfer = |inode, direction, offset| Request::Transfer {
+                inode,
+                direction,
+                extent: extent(offset),
+            };
+            let both = [transfer(0, Direction::Read, 5), transfer(1, Direction::Write, 700)];
+            assert_eq!(kernel.take_requests(), both);
+            [0, 1].map(|at: usize| kernel.descriptions[at].position)
+        };
+        assert_eq!(moved(0), [0, 0]);
+        assert_eq!(moved(MOVED_SOURCE), [15, 0]);
+        assert_eq!(moved(MOVED_SOURCE | MOVED_TARGET), [15, 710]);
+    }
 }

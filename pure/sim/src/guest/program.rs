@@ -12,7 +12,7 @@
 //! What comes after such an end, up to the next call, is work again. Where a run had more threads
 //! than cores, elapsed time is divided among them: the simulation shares cores again.
 
-use iolab_trace::{Event, Layer, Trace};
+use iolab_trace::{Event, Function, Layer, Trace};
 use iolab_vocab::{Nanos, Refusal};
 use std::collections::BTreeMap;
 
@@ -254,7 +254,7 @@ fn one_thread(trace: &Trace, process: u32, thread: u32, mut rows: Vec<usize>) ->
             noted.add(&events[above]);
         }
         // What libc does inside a system call of its own is part of that call.
-        if event.start.0 < busy_until {
+        if event.start.0 < busy_until || event.function == Function::COPY_TARGET {
             inside.push((row, call));
             continue;
         }

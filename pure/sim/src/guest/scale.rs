@@ -12,7 +12,7 @@
 use super::kernel::{Cost, Kernel, Kind};
 use super::program::Program;
 use iolab_device::local::LocalStorage;
-use iolab_trace::{Layer, Trace};
+use iolab_trace::Trace;
 use iolab_vocab::Nanos;
 
 /// A factor beyond these says that something else was measured than the call.
@@ -70,12 +70,12 @@ pub(super) fn fit(trace: &Trace, program: &Program, storage: &LocalStorage, cold
     let header = &trace.header;
     let mut kernel = Kernel::new(storage, cold, header.files.len(), header.processes.len());
     let mut rows: Vec<usize> = (0..trace.events.len()).collect();
-    rows.retain(|&row| trace.events[row].function.layer() == Layer::Posix);
+    rows.retain(|&row| trace.events[row].function.is_system_call());
     rows.sort_by_key(|&row| (trace.events[row].start, row));
     let mut sums = [Sums::default(); Kind::COUNT];
     for row in rows {
         let event = &trace.events[row];
-        let Some(cost) = kernel.native(event) else { continue };
+        let Some(cost) = kernel.native(event, trace.copy_target(row)) else { continue };
         let modelled = cost.total().get() as f64;
         let kind = Kind::of(event.function.class(), event.moved_bytes());
         let sum = &mut sums[kind as usize];

@@ -46,7 +46,7 @@ impl Setup<'_> {
 /// costs what they take.
 pub(super) fn native(setup: &Setup, kernel: &mut Kernel, row: usize) -> Cost {
     let event = &setup.trace.events[row];
-    match (kernel.native(event), setup.settings.durations) {
+    match (kernel.native(event, setup.trace.copy_target(row)), setup.settings.durations) {
         _ if kernel.is_served() => Cost::default(),
         (Some(cost), Durations::Model) => cost,
         _ => recorded(setup, row),

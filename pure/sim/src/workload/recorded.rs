@@ -359,7 +359,7 @@ impl Reader<'_> {
             self.compute(event);
             return Ok(());
         }
-        if self.posix == PosixCalls::Commands && event.function.layer() == Layer::Posix {
+        if self.posix == PosixCalls::Commands && event.function.is_system_call() {
             return self.posix_call(&event.clone());
         }
         if !is_mpi(event) || event.rank < 0 {

@@ -8,7 +8,7 @@ use super::height;
 use crate::Event;
 
 /// Puts rows into their order.
-pub(super) fn outer_first(events: &mut [Event]) {
+pub(crate) fn outer_first(events: &mut [Event]) {
     events.sort_by_key(|it| (it.rank, it.process, it.thread, it.start));
     let together =
         |a: &Event, b: &Event| (a.process, a.thread, a.start) == (b.process, b.thread, b.start);
@@ -66,6 +66,13 @@ mod tests {
         ];
         let [lseek, fseek, one, other, fflush, close] = rows;
         assert_eq!(ordered(&rows), [fseek, lseek, fflush, one, other, close]);
+    }
+
+    #[test]
+    fn copies_that_began_together_each_take_the_row_of_their_own_target() {
+        let (to, copy) = ((Function::COPY_TARGET, 10), (Function::SENDFILE, 10));
+        let write = (Function::WRITE, 10);
+        assert_eq!(ordered(&[to, copy, write, to, copy]), [copy, to, write, copy, to]);
     }
 
     #[test]

@@ -88,6 +88,9 @@ impl Follower<'_> {
         if is_by_path(event.function) {
             return self.by_path(event);
         }
+        if event.function == Function::COPY_TARGET {
+            return self.copy_target(event, number);
+        }
         match (event.function.layer(), event.function.class()) {
             (_, Class::Open) => self.open(event, number),
             (Layer::Stdio, class) => self.stream(event, number, class),
@@ -172,25 +175,26 @@ impl Follower<'_> {
         }
     }
 
-    /// The position of the target moves along where the source's does; where only one offset is
-    /// given, the trace does not hold which.
     fn copy(&mut self, event: &mut Event, number: usize) {
-        let moved = event.result.max(0);
-        let by_position = event.offset < 0;
-        if by_position
-            && event.file != FileId::NONE
-            && let Some(description) = self.descriptions.get_mut(number)
-        {
-            event.offset = description.position;
-            description.position = description.position.saturating_add(moved);
+        if event.offset < 0 && event.file != FileId::NONE {
+            self.advance(event, number);
         }
         let target = usize::try_from(event.argument).ok().filter(|&at| at < self.files.len());
         event.argument = target.map_or(-1, |at| as_argument(self.files[at]));
-        if let (Some(at), true) = (target, by_position || event.function == Function::SENDFILE) {
-            let description = &mut self.descriptions[at];
-            description.position = description.position.saturating_add(moved);
-            let end = description.position;
-            self.reach(event, self.files[at], end);
+    }
+
+    fn copy_target(&mut self, event: &mut Event, number: usize) {
+        if event.offset < 0 {
+            self.advance(event, number);
+        }
+        self.reach(event, event.file, event.offset.saturating_add(event.result.max(0)));
+    }
+
+    /// A copy began at the position of a description and moved it.
+    fn advance(&mut self, event: &mut Event, number: usize) {
+        if let Some(description) = self.descriptions.get_mut(number) {
+            event.offset = description.position;
+            description.position = event.offset.saturating_add(event.result.max(0));
         }
     }
 

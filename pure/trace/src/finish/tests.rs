@@ -6,6 +6,7 @@ use crate::spool::{
     CHUNK_BYTES, PROCESS_MAGIC, RECORD_BYTES, Record, chunk, encode_drained, encode_head, process,
     state,
 };
+use iolab_vocab::FileId;
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
@@ -328,25 +329,30 @@ fn sizes_and_positions_are_those_of_calls_that_succeeded() {
 
 #[test]
 fn a_copy_moves_the_positions_that_no_offset_was_given_for() {
-    let copy = |source: i64, target: i64| Record {
-        offset: source,
-        argument: target,
-        length: 10,
-        ..record(Function::COPY_FILE_RANGE, 1, (1100, 1110), 10)
-    };
-    let rows = |copy: Record| {
+    let rows = |source: i64, target: i64, number: u32| {
+        let copy = Record {
+            offset: source,
+            argument: number.into(),
+            length: 10,
+            ..record(Function::COPY_FILE_RANGE, 1, (1100, 1110), 10)
+        };
+        let into = Record { offset: target, number, function: Function::COPY_TARGET.0, ..copy };
         let open = |number, time| record(Function::OPEN, number, (time, time + 5), 3);
         let read = record(Function::READ, 1, (1200, 1210), 1);
         let write = record(Function::WRITE, 2, (1300, 1310), 1);
         let names = [named(1, "/from"), named(2, "/to")];
-        let events = [open(1, 1000), open(2, 1010), copy, read, write];
-        let events = finish_one(&[&names[..], &events].concat()).events;
-        (events[2].offset, events[2].argument, events[3].offset, events[4].offset)
+        let events = [open(1, 1000), open(2, 1010), into, copy, read, write];
+        let trace = finish_one(&[&names[..], &events].concat());
+        let to = trace.copy_target(2).unwrap();
+        let events = &trace.events;
+        ([2, 4, 5].map(|row: usize| events[row].offset), events[2].argument, to.file, to.offset)
     };
-    // Offset and file id of the copy; where the source is read next; where the target is written.
-    assert_eq!(rows(copy(-1, 2)), (0, 1, 10, 10));
-    assert_eq!(rows(copy(50, 2)), (50, 1, 0, 0));
-    assert_eq!(rows(copy(-1, 9)), (0, -1, 10, 0), "a target nobody knows");
+    // Offsets of the copy and of the accesses behind it; the copy's file id; where the bytes went.
+    assert_eq!(rows(-1, -1, 2), ([0, 10, 10], 1, FileId(1), 0));
+    assert_eq!(rows(50, -1, 2), ([50, 0, 10], 1, FileId(1), 0));
+    assert_eq!(rows(-1, 70, 2), ([0, 10, 0], 1, FileId(1), 70));
+    assert_eq!(rows(50, 70, 2), ([50, 0, 0], 1, FileId(1), 70));
+    assert_eq!(rows(-1, -1, 0), ([0, 10, 0], -1, FileId::NONE, -1), "a target that is no file");
 }
 
 #[test]

@@ -7,7 +7,10 @@
 use super::ImportError;
 use super::shared::{self, Files};
 use super::strace_line::{Call, Saying, call, parse, unquoted};
-use crate::{Class, Clock, Event, Function, Origin, ProcessEntry, Trace};
+use crate::finish::{adopt, outer_first};
+use crate::{
+    Class, Clock, Event, Function, MOVED_SOURCE, MOVED_TARGET, Origin, ProcessEntry, Trace,
+};
 use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
 
@@ -104,8 +107,10 @@ impl Import {
         }
         header.inferred.push("offsets of read and write, from the calls before them".to_owned());
         header.losses.unseen.push("calls of libraries (stdio) and stores through mmap".to_owned());
-        self.trace.events.sort_by_key(|event| (event.process, event.thread, event.start));
-        self.trace
+        let mut events = self.trace.events;
+        outer_first(&mut events);
+        adopt(&mut events);
+        Trace { events, ..self.trace }
     }
 
     fn line(&mut self, pid: u32, start: u64, saying: Saying) {
@@ -260,10 +265,10 @@ impl Import {
             Function::SENDFILE => (text(1), text(2), text(0), "NULL", text(3)),
             _ => (text(0), text(1), text(2), text(3), text(4)),
         };
-        let fd = descriptor(source)?;
+        let (fd, target_fd) = (descriptor(source)?, descriptor(target));
         let opened = &self.processes[event.process as usize].descriptors;
         let (source, target) =
-            (opened.get(&fd).copied(), descriptor(target).and_then(|fd| opened.get(&fd).copied()));
+            (opened.get(&fd).copied(), target_fd.and_then(|fd| opened.get(&fd).copied()));
         source.or(target)?;
         let place = |id: Option<usize>| id.map(|id| self.descriptions[id].file);
         let (file, into) = (place(source), place(target));
@@ -279,13 +284,23 @@ impl Import {
                 told => told,
             }
         };
-        let offset = step(source, offset).unwrap_or(-1);
-        step(target, target_offset);
+        let from = step(source, offset).unwrap_or(-1);
+        let to = step(target, target_offset).unwrap_or(-1);
+        let event = Event { fd, length: number(length).unwrap_or(-1), ..event };
+        if moved > 0 {
+            let moves = |offset: &str, bit| if from_pointer(offset).is_none() { bit } else { 0 };
+            self.trace.events.push(Event {
+                function: Function::COPY_TARGET,
+                fd: target_fd.unwrap_or(-1),
+                file: into.unwrap_or(FileId::NONE),
+                offset: to,
+                argument: moves(offset, MOVED_SOURCE) | moves(target_offset, MOVED_TARGET),
+                ..event
+            });
+        }
         Some(Event {
-            fd,
             file: file.unwrap_or(FileId::NONE),
-            offset,
-            length: number(length).unwrap_or(-1),
+            offset: from,
             argument: into.map_or(-1, |file| i64::from(file.0)),
             ..event
         })

@@ -7,8 +7,8 @@ use crate::descriptor::Entry;
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
 use crate::sight;
-use iolab_trace::Function;
 use iolab_trace::spool::LeftOut;
+use iolab_trace::{Function, MOVED_SOURCE, MOVED_TARGET};
 
 /// # Safety
 /// The arguments in the call are the guest's own.
@@ -25,22 +25,54 @@ pub(super) unsafe fn hook(call: Call) -> isize {
         let result = stage_or_perform_cancellable(&call, mode);
         let times = (start, recorder::now());
         if mode.has(Mode::RECORD_POSIX) {
-            recorder::push(record(&call, source, target, times, result));
+            let places = Places::of(&call, result);
+            // Rows come in the order their calls ended, what is inside of one before it.
+            if result > 0 {
+                recorder::push(target_row(&call, target, &places, times, result));
+            }
+            recorder::push(row(&call, source, target, &places, times, result));
         }
         result
     }
 }
 
-fn record(call: &Call, source: Entry, target: Entry, times: (u64, u64), result: isize) -> Record {
-    // SAFETY: read only after the kernel read and wrote it.
-    let offset = unsafe { source_offset(call, result) };
-    let target = if target.is_tracked() { i64::from(target.description()) } else { -1 };
+/// Where a copy began in its two files, where the program said it.
+struct Places {
+    source: Option<i64>,
+    target: Option<i64>,
+}
+
+impl Places {
+    /// # Safety
+    /// The arguments in the call are the guest's own, and the kernel has answered it.
+    unsafe fn of(call: &Call, result: isize) -> Places {
+        // The kernel has moved an offset by what it copied.
+        let began = |pointer: usize| {
+            let is_told = pointer != 0 && pointer != ABSENT && result >= 0;
+            // SAFETY: the kernel just wrote there.
+            is_told.then(|| unsafe { (pointer as *const i64).read_unaligned() - result as i64 })
+        };
+        match call.function {
+            Function::SENDFILE => Places { source: began(call.offset), target: None },
+            _ => Places { source: began(call.in_offset), target: began(call.out_offset) },
+        }
+    }
+}
+
+fn row(
+    call: &Call,
+    source: Entry,
+    target: Entry,
+    places: &Places,
+    times: (u64, u64),
+    result: isize,
+) -> Record {
     Record {
         start: times.0,
         end: times.1,
-        offset,
+        offset: places.source.unwrap_or(-1),
         length: call.length as i64,
-        argument: target,
+        argument: if target.is_tracked() { i64::from(target.description()) } else { -1 },
         result: result as i64,
         number: if source.is_tracked() { source.description() } else { 0 },
         fd: call.in_fd as i32,
@@ -49,12 +81,24 @@ fn record(call: &Call, source: Entry, target: Entry, times: (u64, u64), result: 
     }
 }
 
-/// Where the copy began in the source: the kernel has moved the offset by what it copied.
-unsafe fn source_offset(call: &Call, result: isize) -> i64 {
-    let pointer = if call.function == Function::SENDFILE { call.offset } else { call.in_offset };
-    if pointer == 0 || pointer == ABSENT || result < 0 {
-        return -1;
+fn target_row(
+    call: &Call,
+    target: Entry,
+    places: &Places,
+    times: (u64, u64),
+    result: isize,
+) -> Record {
+    let moved = |place: Option<i64>, bit| if place.is_none() { bit } else { 0 };
+    Record {
+        start: times.0,
+        end: times.1,
+        offset: places.target.unwrap_or(-1),
+        length: call.length as i64,
+        argument: moved(places.source, MOVED_SOURCE) | moved(places.target, MOVED_TARGET),
+        result: result as i64,
+        number: if target.is_tracked() { target.description() } else { 0 },
+        fd: call.out_fd as i32,
+        function: Function::COPY_TARGET.0,
+        ..Record::default()
     }
-    // SAFETY: the kernel just wrote there.
-    unsafe { *(pointer as *const i64) - result as i64 }
 }
