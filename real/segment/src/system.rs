@@ -37,11 +37,16 @@ impl Descriptor {
         if fd < 0 { Err(-fd as c_int) } else { Ok(Descriptor(fd as c_int)) }
     }
 
+    /// Stays open from now on; the answer is its number.
+    pub(crate) fn leaked(self) -> c_int {
+        let number = self.0;
+        std::mem::forget(self);
+        number
+    }
+
     /// Stays open from now on: the path by which other processes find the file as long as this one lives.
     pub(crate) fn kept(self) -> String {
-        let path = format!("/proc/{}/fd/{}", own_pid(), self.0);
-        std::mem::forget(self);
-        path
+        format!("/proc/{}/fd/{}", own_pid(), self.leaked())
     }
 
     /// Its number.

@@ -72,16 +72,16 @@ fn enter(
     let chosen = excluded.is_none().then_some(name);
     match stage::after_open(held, result as i32, flags(call) as i32, chosen, status.as_ref()) {
         Opening::Passed => {}
-        Opening::Staged(copy) => {
+        Opening::Staged(fd, copy) => {
             let size = status.map_or(-1, |it| it.st_size);
-            status = Some(copy);
+            (result, status) = (fd as isize, Some(copy));
             if excluded.is_none() {
                 enter_staged(call, start, result, name, size, &copy);
                 return result;
             }
         }
         Opening::Failed(errno) => {
-            (result, status) = (undone(result, errno), None);
+            (result, status) = (-(errno as isize), None);
         }
     }
     let times = (start, recorder::now());
@@ -107,13 +107,6 @@ fn enter(
     let size = status.map_or(-1, |it| it.st_size);
     record(call, number, flags, size, times, result, name);
     result
-}
-
-/// The answer of an open that fails after all, though the kernel made a descriptor.
-pub(super) fn undone(fd: isize, errno: i32) -> isize {
-    // SAFETY: opened just now, and the program does not know of it.
-    unsafe { system::raw3(libc::SYS_close, fd as usize, 0, 0) };
-    -(errno as isize)
 }
 
 /// The copy of a staged file took the place of what was opened: no other strategy is for it.

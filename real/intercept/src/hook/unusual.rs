@@ -50,8 +50,9 @@ unsafe fn open(call: &Call) -> isize {
     let status = if result >= 0 { system::status(result as i32).ok() } else { None };
     let flags = super::open::flags(call) as i32;
     match stage::after_open(held, result as i32, flags, None, status.as_ref()) {
-        Opening::Passed | Opening::Staged(_) => result,
-        Opening::Failed(errno) => super::open::undone(result, errno),
+        Opening::Passed => result,
+        Opening::Staged(fd, _) => fd as isize,
+        Opening::Failed(errno) => -(errno as isize),
     }
 }
 

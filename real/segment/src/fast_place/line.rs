@@ -146,25 +146,35 @@ impl Line {
         Ok(Reply { answer, errno: words.flags })
     }
 
-    /// Takes the descriptor that was promised in the place of `fd`. That is closed first, so that the new one
-    /// has its number from the beginning: closing a second descriptor of a file would drop the locks that the
-    /// process has on it.
+    /// Takes the descriptor that was promised instead of `fd`, which is closed first: closing a second descriptor
+    /// of a file would drop the locks that the process has on it. The answer is its number, the lowest that is free,
+    /// as that of any open: the number of `fd`, unless another thread was given that meanwhile.
     ///
     /// # Errors
-    /// The error number; `fd` is closed then.
-    pub fn take(&self, fd: c_int, is_closed_on_exec: bool) -> Result<(), c_int> {
+    /// The error number, `EMFILE` where others took the last number; `fd` is closed then.
+    pub fn take(&self, fd: c_int, is_closed_on_exec: bool) -> Result<c_int, c_int> {
         drop(Descriptor::of(fd));
-        let descriptor = self.hear()?.1.ok_or(libc::EIO)?;
+        let number = self.hear()?.1.ok_or(libc::EMFILE)?.leaked();
+        if !is_closed_on_exec {
+            // SAFETY: no memory is involved.
+            unsafe { system_call!(SYS_fcntl, number, libc::F_SETFD, 0) };
+        }
+        Ok(number)
+    }
+
+    /// The same, and it gets the number of `fd`. Where there is another thread, that may have been given to it.
+    ///
+    /// # Errors
+    /// As those of [`Line::take`].
+    pub fn take_as(&self, fd: c_int, is_closed_on_exec: bool) -> Result<(), c_int> {
+        let taken = self.take(fd, is_closed_on_exec)?;
+        if taken == fd {
+            return Ok(());
+        }
+        let taken = Descriptor::of(taken);
         let flags = if is_closed_on_exec { libc::O_CLOEXEC } else { 0 };
-        let done = if descriptor.number() == fd {
-            let flags = if is_closed_on_exec { libc::FD_CLOEXEC } else { 0 };
-            std::mem::forget(descriptor);
-            // SAFETY: no memory is involved.
-            unsafe { system_call!(SYS_fcntl, fd, libc::F_SETFD, flags) }
-        } else {
-            // SAFETY: no memory is involved.
-            unsafe { system_call!(SYS_dup3, descriptor.number(), fd, flags) }
-        };
+        // SAFETY: no memory is involved.
+        let done = unsafe { system_call!(SYS_dup3, taken.number(), fd, flags) };
         if done < 0 { Err(-done as c_int) } else { Ok(()) }
     }
 
@@ -405,10 +415,10 @@ mod tests {
         let fd = std::os::fd::IntoRawFd::into_raw_fd(file.try_clone().unwrap());
         let reply = line.ask(&request, Some(fd), b"/data/a").unwrap();
         assert_eq!(reply, Reply { answer: Answer::Replace, errno: 5 });
-        line.take(fd, true).unwrap();
+        let taken = line.take(fd, true).unwrap();
         let its = |fd| crate::system::status(fd).unwrap().st_ino;
-        assert_eq!(its(fd), its(std::os::fd::AsRawFd::as_raw_fd(&file)));
-        drop((line, Descriptor::of(fd)));
+        assert_eq!(its(taken), its(std::os::fd::AsRawFd::as_raw_fd(&file)));
+        drop((line, Descriptor::of(taken)));
         keeper.join().unwrap();
     }
 }

@@ -27,6 +27,11 @@ fn threads_keep_their_records_and_can_be_cancelled() {
 }
 
 #[test]
+fn threads_that_open_files_at_once_each_write_their_own() {
+    check("opens_at_once", "\"$GUEST\"");
+}
+
+#[test]
 fn a_signal_handler_may_write_to_the_file_its_program_is_writing() {
     check("alarm", "\"$GUEST\"");
 }

@@ -33,9 +33,9 @@ pub(crate) fn before_open(call: &Call) -> Held {
 pub(crate) enum Opening {
     /// The real file stays.
     Passed,
-    /// The copy took its place, and has this status.
-    Staged(libc::stat),
-    /// The copy cannot be had: the open fails with this error number.
+    /// The program gets the copy by this number, which has this status.
+    Staged(c_int, libc::stat),
+    /// The copy cannot be had: the open fails with this error number, and its descriptor is closed.
     Failed(c_int),
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn after_open(
     let found = place.find(inode(status));
     if found.is_some_and(|file| !file.is_home) {
         // By a link to a descriptor, as `/dev/stdout`.
-        return Opening::Staged(*status);
+        return Opening::Staged(fd, *status);
     }
     let name = match found {
         None => name.filter(|name| is_chosen(fd, flags, name, status)),
@@ -94,30 +94,37 @@ fn replaced(
             caution::say_once(&SAID, "who keeps the fast place does not answer; files pass");
             Opening::Passed
         }
-        Ok((_, reply)) if reply.errno != 0 => Opening::Failed(reply.errno),
-        Err(errno @ (libc::EMFILE | libc::ENFILE)) => Opening::Failed(errno),
+        Ok((_, reply)) if reply.errno != 0 => failed(fd, reply.errno),
+        Err(errno @ (libc::EMFILE | libc::ENFILE)) => failed(fd, errno),
         Ok(_) | Err(_) => {
             static SAID: AtomicBool = AtomicBool::new(false);
             const WHAT: &str =
                 "who keeps the fast place does not answer; files that lie there cannot be opened";
             caution::say_once(&SAID, WHAT);
-            Opening::Failed(libc::EIO)
+            failed(fd, libc::EIO)
         }
     }
 }
 
-/// The copy takes the place of the real file.
+/// An open fails after all, though the kernel made a descriptor, which the program does not know of.
+fn failed(fd: c_int, errno: c_int) -> Opening {
+    kernel::close(fd);
+    Opening::Failed(errno)
+}
+
+/// The copy takes the place of the real file. It may have another number: between closing the one and being given
+/// the other, other threads open files, too.
 fn put(line: &Line, fd: c_int, flags: c_int) -> Opening {
     let mask = kernel::block_signals();
     let taken = line.take(fd, flags & libc::O_CLOEXEC != 0);
     kernel::restore_signals(mask);
-    match (taken, kernel::status(fd)) {
-        (Ok(()), Some(status)) => {
+    match taken.map(|taken| (taken, kernel::status(taken))) {
+        Ok((taken, Some(status))) => {
             tally::serves(&status);
-            Opening::Staged(status)
+            Opening::Staged(taken, status)
         }
-        (Ok(()), None) => Opening::Failed(libc::EIO),
-        (Err(errno), _) => Opening::Failed(errno),
+        Ok((taken, None)) => failed(taken, libc::EIO),
+        Err(errno) => Opening::Failed(errno),
     }
 }
 

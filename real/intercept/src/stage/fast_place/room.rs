@@ -85,7 +85,7 @@ fn is_asked(place: &FastPlace, fd: c_int, file: &StagedFile) -> bool {
         Ok(Reply { answer: Answer::Replace, .. }) => {
             let is_closed_on_exec = kernel::closes_on_exec(fd);
             let mask = kernel::block_signals();
-            let taken = line.take(fd, is_closed_on_exec);
+            let taken = line.take_as(fd, is_closed_on_exec);
             kernel::restore_signals(mask);
             taken.is_ok()
         }
