@@ -180,9 +180,13 @@ impl Analysis {
             _ => {}
         }
         let redundant = self.lane_states[lane].redundant_seek(row, event);
+        let flags = self.lane_states[lane].flags(event.fd);
         let stream = self.stream(Level::System, event);
         stream.redundant_seeks.merge(redundant);
         stream.observe(row, event);
+        if event.function.class() == Class::Write {
+            stream.wrote_by(flags, row, event);
+        }
     }
 
     fn process(&mut self, event: &Event) -> &mut ProcessState {

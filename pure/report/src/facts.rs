@@ -6,12 +6,17 @@ use crate::stream::{Calls, Level, Stream, StreamKey};
 use iolab_vocab::{Direction, Extent, FileId, Nanos};
 use std::collections::BTreeMap;
 
+/// Fewer small writes are nothing to hold.
+const HELD_CALLS: u64 = 100;
+
 /// All of a trace, arranged for judging.
 pub(crate) struct Facts<'a> {
     pub(crate) analysis: &'a Analysis,
     pub(crate) files: Vec<FileFacts<'a>>,
     /// Time each process ran, by its number.
     pub(crate) wall_ns: Vec<u64>,
+    /// From the first moment of any process to the last.
+    pub(crate) run_ns: u64,
 }
 
 /// One file at the level closest to the kernel that the trace has.
@@ -21,6 +26,10 @@ pub(crate) struct FileFacts<'a> {
     pub(crate) streams: Vec<(StreamKey, &'a Stream)>,
     /// The same file as the library above saw it, if there is one.
     pub(crate) library: Vec<(StreamKey, &'a Stream)>,
+    /// Streams that write to it.
+    writers: usize,
+    /// Whoever opened it to write asked for each write to wait for the device.
+    pub(crate) is_synchronous: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -34,6 +43,8 @@ impl<'a> Facts<'a> {
                 path,
                 streams: Vec::new(),
                 library: Vec::new(),
+                writers: 0,
+                is_synchronous: false,
             });
             let stream = (key, &analysis.stream_states[index]);
             match key.level {
@@ -46,34 +57,62 @@ impl<'a> Facts<'a> {
                 // The trace has nothing below the library.
                 facts.streams.append(&mut facts.library);
             }
+            let writes = |(_, stream): &&(StreamKey, &Stream)| stream.writes.is_some();
+            facts.writers = facts.streams.iter().filter(writes).count();
+            facts.is_synchronous = facts.sum(|stream| stream.synchronous_opens).count > 0
+                && facts.sum(|stream| stream.cached_opens).count == 0;
         }
         let wall_ns = (0..analysis.processes.len()).map(|index| wall_ns(analysis, index)).collect();
-        Facts { analysis, files: files.into_values().collect(), wall_ns }
+        let run_ns = run_ns(analysis);
+        Facts { analysis, files: files.into_values().collect(), wall_ns, run_ns }
     }
 
-    /// What `calls` takes of the run of the process that is hit hardest, and of what that is a share.
+    /// What `calls` takes of the run, and of what that is a share: of the time of the rank or process that is hit
+    /// hardest, or of all of them. The others wait for a slow rank; for a process that is no rank nobody need
+    /// wait, and what it spends is held against the whole run, of which it may have been a moment.
     pub(crate) fn share(&self, by_process: &BTreeMap<u32, u64>) -> (f64, String) {
-        let share = |(&process, &ns): (&u32, &u64)| {
-            let state = &self.analysis.processes[process as usize];
-            let wall = self.wall_ns[process as usize].saturating_mul(state.threads.max(1).into());
-            let share = if wall == 0 { 0.0 } else { ns as f64 / wall as f64 };
-            (share.min(1.0), process)
+        let of = |ns: u64, whole_ns: u64| match whole_ns {
+            0 => 0.0,
+            whole => (ns as f64 / whole as f64).min(1.0),
         };
-        let hardest = by_process.iter().map(share);
+        let spending = || by_process.iter().filter(|(_, ns)| **ns > 0);
+        let alone = spending().map(|(&process, &ns)| {
+            let threads = u64::from(self.analysis.processes[process as usize].threads.max(1));
+            let wall_ns = self.wall_ns[process as usize];
+            let is_most = self.is_rank(process) || wall_ns >= self.run_ns / 2;
+            let whole_ns = if is_most { wall_ns } else { self.run_ns };
+            (of(ns, whole_ns.saturating_mul(threads)), self.whole(process, is_most))
+        });
+        // One after the other they may take what none of them does alone.
+        let helpers = || spending().filter(|(process, _)| !self.is_rank(**process));
+        let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
+        let walls_ns = sum(&mut helpers().map(|(process, _)| self.wall_ns[*process as usize]));
+        let together = helpers().nth(1).map(|_| {
+            let count = helpers().count();
+            let whole = match walls_ns > self.run_ns {
+                true => format!("the run time of {count} processes"),
+                false => "the run time".to_owned(),
+            };
+            (of(sum(&mut helpers().map(|(_, ns)| *ns)), walls_ns.max(self.run_ns)), whole)
+        });
+        let hardest = alone.chain(together);
         let hardest = hardest.reduce(|one, other| if other.0 > one.0 { other } else { one });
-        hardest.map_or((0.0, "the run time".to_owned()), |(share, process)| {
-            (share, self.whole(process))
-        })
+        hardest.unwrap_or((0.0, "the run time".to_owned()))
     }
 
-    /// What a share of a process's time is a share of.
-    fn whole(&self, process: u32) -> String {
+    fn is_rank(&self, process: u32) -> bool {
+        self.analysis.processes[process as usize].rank >= 0
+    }
+
+    /// What a share of a process's time is a share of: of its own run, or of all that ran while it did a part.
+    fn whole(&self, process: u32, is_own: bool) -> String {
         let (states, entries) = (&self.analysis.processes, &self.analysis.header.processes);
         let threads = match states[process as usize].threads {
             0 | 1 => String::new(),
             count => format!(" on {count} threads"),
         };
         match entries.get(process as usize) {
+            _ if !is_own => "the run time".to_owned(),
             Some(entry) if entry.rank >= 0 => format!("rank {}'s run time{threads}", entry.rank),
             Some(entry) if states.len() > 1 => format!("the run time of {}{threads}", entry.name),
             _ => format!("the run time{threads}"),
@@ -88,6 +127,17 @@ fn wall_ns(analysis: &Analysis, index: usize) -> u64 {
     let entry = analysis.header.processes.get(index);
     let told = entry.map_or(0, |entry| entry.end_ns.saturating_sub(entry.start_ns));
     told.max(seen)
+}
+
+/// From the first moment of any process to the last.
+fn run_ns(analysis: &Analysis) -> u64 {
+    let told = analysis.header.processes.iter().filter(|entry| entry.end_ns > entry.start_ns);
+    let seen = analysis.processes.iter().filter(|state| state.first_ns.is_some());
+    let spans = told.map(|entry| (entry.start_ns, entry.end_ns));
+    let spans = spans.chain(seen.map(|state| (state.first_ns.unwrap_or(0), state.last_ns)));
+    let (first, last) =
+        spans.fold((u64::MAX, 0), |(first, last), span| (first.min(span.0), last.max(span.1)));
+    last.saturating_sub(first)
 }
 
 impl FileFacts<'_> {
@@ -122,7 +172,8 @@ impl FileFacts<'_> {
         requests.top().filter(|top| top.1 >= 0.5).map(|top| top.0)
     }
 
-    /// Bytes from the first to the last one touched, per process, added up.
+    /// Bytes from the first to the last one touched, per process, added up; and those of files of this name that
+    /// went before.
     pub(crate) fn span_bytes(&self, direction: Direction) -> u64 {
         let mut spans: BTreeMap<u32, Extent> = BTreeMap::new();
         for (key, stream) in &self.streams {
@@ -130,7 +181,10 @@ impl FileFacts<'_> {
             let Some(span) = span else { continue };
             spans.entry(key.process).and_modify(|all| *all = hull(*all, span)).or_insert(span);
         }
-        spans.values().map(|span| span.length).fold(0, u64::saturating_add)
+        let before = self.streams.iter().filter_map(|(_, stream)| stream.transfers(direction));
+        let before = before.map(|transfers| transfers.span_bytes_before);
+        let now = spans.values().map(|span| span.length);
+        now.chain(before).fold(0, u64::saturating_add)
     }
 
     /// Patterns of its ranks, processes or threads in one direction.
@@ -181,9 +235,49 @@ impl FileFacts<'_> {
         used.windows(2).any(|pair| pair[1].0 < pair[0].1)
     }
 
-    /// Whether somebody's requests lie scattered in one of these patterns.
-    pub(crate) fn any_pattern(&self, direction: Direction, test: fn(Pattern) -> bool) -> bool {
-        self.parts(direction).iter().any(|(_, part)| test(part.pattern))
+    /// How many processes there are whose requests lie in one of these patterns, and between those of another one.
+    pub(crate) fn taking_turns(&self, direction: Direction, test: fn(Pattern) -> bool) -> usize {
+        let mut spans: BTreeMap<u32, Extent> = BTreeMap::new();
+        for (key, part) in self.parts(direction) {
+            if test(part.pattern) {
+                let span = spans.entry(key.process).or_insert(part.span);
+                *span = hull(*span, part.span);
+            }
+        }
+        let mut spans: Vec<Extent> = spans.into_values().collect();
+        spans.sort_unstable();
+        let (mut count, mut end, mut is_counted) = (0, 0, true);
+        for span in spans {
+            let overlaps = span.offset < end;
+            // The one before, too, if it is the first of them.
+            count += usize::from(overlaps) + usize::from(overlaps && !is_counted);
+            is_counted = overlaps;
+            end = end.max(span.end());
+        }
+        count
+    }
+
+    /// Whether somebody else than this stream writes to it.
+    pub(crate) fn is_written_beside(&self, stream: &Stream) -> bool {
+        self.writers > usize::from(stream.writes.is_some())
+    }
+
+    /// Whether write-back has something to hold of it: small writes by the hundred that need not be durable at once.
+    pub(crate) fn has_writes_to_hold(&self) -> bool {
+        let small = self.sum(|stream| match stream.transfers(Direction::Write) {
+            Some(writes) => writes.tiny_consecutive.and(writes.tiny_scattered),
+            None => Calls::default(),
+        });
+        small.count >= HELD_CALLS && self.sum(|stream| stream.synchronous_opens).count == 0
+    }
+
+    /// Whether it was removed after it was last created.
+    pub(crate) fn is_removed_after_all(&self) -> bool {
+        let last = |moment: fn(&Stream) -> Option<Nanos>| {
+            self.streams.iter().filter_map(|(_, stream)| moment(stream)).max()
+        };
+        let created = last(|stream| stream.created);
+        created.is_some() && last(|stream| stream.removed) >= created
     }
 }
 

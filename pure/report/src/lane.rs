@@ -19,6 +19,8 @@ struct Descriptor {
     position: Option<i64>,
     /// A seek nothing has used yet, with the row it stands in.
     unused_seek: Option<(u64, Event)>,
+    /// How the thread opened it; none where another one did.
+    flags: Option<i64>,
 }
 
 impl Lane {
@@ -46,9 +48,15 @@ impl Lane {
         redundant
     }
 
+    /// The flags with which this thread opened the descriptor, if it did.
+    pub(crate) fn flags(&self, fd: i32) -> Option<i64> {
+        self.descriptors.get(&fd)?.flags
+    }
+
     fn opened(&mut self, event: &Event) {
         let position = if event.offset >= 0 { event.offset } else { 0 };
-        let opened = Descriptor { position: Some(position), unused_seek: None };
+        let opened =
+            Descriptor { position: Some(position), unused_seek: None, flags: Some(event.argument) };
         self.descriptors.insert(event.fd, opened);
     }
 }

@@ -129,6 +129,14 @@ impl Detector {
         false
     }
 
+    /// What follows is about another file; hands back what was touched of this one.
+    pub(crate) fn begin_anew(&mut self) -> Option<Extent> {
+        if self.last.take().is_some() {
+            self.strips.add(self.strip);
+        }
+        self.span.take()
+    }
+
     /// Requests seen.
     pub(crate) fn count(&self) -> u64 {
         self.steps + u64::from(self.last.is_some())

@@ -249,7 +249,7 @@ fn summary(facts: &Facts, processes: &[ProcessRow]) -> Summary {
         row_count: analysis.rows,
         call_count: total.calls,
         failed_count: total.failed,
-        run_ns: run_ns(analysis),
+        run_ns: facts.run_ns,
         io_ns: total.io_ns(),
         read_ns: total.reads.ns,
         write_ns: total.writes.ns,
@@ -258,17 +258,6 @@ fn summary(facts: &Facts, processes: &[ProcessRow]) -> Summary {
         written_bytes: total.writes.bytes,
         metadata_share: total.metadata.ns as f64 / total.io_ns().max(1) as f64,
     }
-}
-
-/// From the first moment of any process to the last.
-fn run_ns(analysis: &Analysis) -> u64 {
-    let told = analysis.header.processes.iter().filter(|entry| entry.end_ns > entry.start_ns);
-    let seen = analysis.processes.iter().filter(|state| state.first_ns.is_some());
-    let spans = told.map(|entry| (entry.start_ns, entry.end_ns));
-    let spans = spans.chain(seen.map(|state| (state.first_ns.unwrap_or(0), state.last_ns)));
-    let (first, last) =
-        spans.fold((u64::MAX, 0), |(first, last), span| (first.min(span.0), last.max(span.1)));
-    last.saturating_sub(first)
 }
 
 fn layer_rows(analysis: &Analysis) -> Vec<LayerRow> {
@@ -357,7 +346,8 @@ fn process_rows(facts: &Facts) -> Vec<ProcessRow> {
             written_bytes: state.totals.writes.bytes,
         }
     };
-    states.filter(|(_, (state, _))| state.totals.io_ns() > 0).map(row).collect()
+    // Calls may take less than the clock shows, or nothing that was kept.
+    states.filter(|(_, (state, _))| state.totals.calls > 0).map(row).collect()
 }
 
 fn balance(processes: &[ProcessRow]) -> Option<Balance> {

@@ -1,8 +1,8 @@
 //! What one thread did to one file, seen at one level: counters small enough for 100,000 files.
 
 use crate::frequent::Frequent;
-use crate::pattern::Detector;
-use iolab_trace::{Class, Event, Function};
+use crate::pattern::{Detector, Pattern};
+use iolab_trace::{Class, Event, Function, open_flags};
 use iolab_vocab::{Direction, Extent, Nanos};
 
 /// A request below this is tiny: the call costs more than the moving of its bytes. Twice the 8 KiB
@@ -13,11 +13,11 @@ pub(crate) const TINY_BYTES: u64 = 16 << 10;
 const BLOCK_BYTES: u64 = 4096;
 /// A sync after less than this forces out what could have waited.
 const LITTLE_BYTES: u64 = 1 << 20;
+/// Calls that give a file another name and leave it the one it has.
+const LINKS: [Function; 4] =
+    [Function::LINK, Function::LINKAT, Function::SYMLINK, Function::SYMLINKAT];
 /// How many writes back still count as just written.
 const RECENT_WRITES: usize = 64;
-
-const O_SYNC_OR_DSYNC: i64 = 0o10000;
-const O_CREAT: i64 = 0o100;
 
 /// At which level a stream was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +83,8 @@ pub(crate) struct Transfers {
     pub(crate) failed: Calls,
     pub(crate) requests: Frequent<u64, 4>,
     pub(crate) detector: Detector,
+    /// Of files of the same name before this one: from the first byte touched to the last, added up.
+    pub(crate) span_bytes_before: u64,
     /// The first request, if it is tiny: what it is shows the second.
     tiny_first: Calls,
     /// Where a request got nothing, if that was the last one.
@@ -90,10 +92,22 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
+    /// What follows is about another file of the same name.
+    fn begin_anew(&mut self) {
+        let span = self.detector.begin_anew();
+        let bytes = span.map_or(0, |span| span.length);
+        self.span_bytes_before = self.span_bytes_before.saturating_add(bytes);
+        self.empty_at = None;
+    }
+
     fn add(&mut self, row: u64, event: &Event) {
         self.all.add(row, event);
         if event.result < 0 {
-            self.failed.add(row, event);
+            // Who was interrupted, or is to ask again later, has met no fault.
+            const ASK_AGAIN: [i32; 2] = [4, 11];
+            if !event.errno().is_some_and(|errno| ASK_AGAIN.contains(&errno)) {
+                self.failed.add(row, event);
+            }
             return;
         }
         if event.result == 0 {
@@ -136,17 +150,28 @@ pub(crate) struct Stream {
     pub(crate) creates: Calls,
     /// Opens with `O_SYNC` or `O_DSYNC`.
     pub(crate) synchronous_opens: Calls,
+    /// Opens to write, or of which that is not known, with neither.
+    pub(crate) cached_opens: Calls,
+    /// Writes by a descriptor that the thread opened with `O_SYNC` or `O_DSYNC`.
+    pub(crate) synchronous_writes: Calls,
+    /// Writes by a descriptor that it did not open itself.
+    pub(crate) inherited_writes: Calls,
     pub(crate) closes: Calls,
     pub(crate) seeks: Calls,
     /// Seeks to where the position was, or undone by the next seek.
     pub(crate) redundant_seeks: Calls,
     pub(crate) syncs: Calls,
-    /// Syncs with less than `LITTLE_BYTES` written since the one before.
+    /// Syncs with less than `LITTLE_BYTES` written by the thread since the one before, and those bytes.
     pub(crate) syncs_of_little: Calls,
+    /// Syncs with nothing written by the thread since the one before.
+    pub(crate) syncs_of_nothing: Calls,
     pub(crate) flushes: Calls,
     pub(crate) stats: Calls,
     pub(crate) locks: Calls,
     pub(crate) unlinks: Calls,
+    /// When the thread last created it, and when it last removed it.
+    pub(crate) created: Option<Nanos>,
+    pub(crate) removed: Option<Nanos>,
     pub(crate) others: Calls,
     /// Calls that failed because the file was not there.
     pub(crate) missing: Calls,
@@ -156,6 +181,8 @@ pub(crate) struct Stream {
     pub(crate) used: Option<(Nanos, Nanos)>,
     recent: Option<Box<Recent>>,
     written_since_sync: u64,
+    /// It has another name now, or none: who has this name from now on is another file.
+    is_gone: bool,
 }
 
 /// The last writes, oldest overwritten first.
@@ -190,7 +217,11 @@ impl Stream {
             Class::Flush => self.flushes.add(row, event),
             Class::Stat => self.stats.add(row, event),
             Class::Lock => self.locks.add(row, event),
-            Class::Unlink => self.unlinks.add(row, event),
+            Class::Unlink => self.unlink(row, event),
+            Class::Rename if event.result >= 0 && !LINKS.contains(&event.function) => {
+                self.is_gone = true;
+                self.others.add(row, event);
+            }
             _ => self.others.add(row, event),
         }
     }
@@ -206,7 +237,7 @@ impl Stream {
 
     fn write(&mut self, row: u64, event: &Event) {
         self.writes.get_or_insert_default().add(row, event);
-        self.written_since_sync += event.moved_bytes();
+        self.written_since_sync = self.written_since_sync.saturating_add(event.moved_bytes());
         let Some(extent) = extent_of(event) else { return };
         let recent = self.recent.get_or_insert_with(|| {
             Box::new(Recent { writes: [Extent::default(); RECENT_WRITES], next: 0 })
@@ -222,20 +253,59 @@ impl Stream {
         }
         // Whoever opens the file anew reads to its end anew.
         self.reads.iter_mut().for_each(|reads| reads.empty_at = None);
-        self.opens.add(row, event);
-        if event.argument >= 0 && event.argument & O_CREAT != 0 {
-            self.creates.add(row, event);
+        if std::mem::take(&mut self.is_gone) {
+            self.reads.iter_mut().chain(&mut self.writes).for_each(|all| all.begin_anew());
+            self.recent = None;
         }
-        if event.argument >= 0 && event.argument & O_SYNC_OR_DSYNC != 0 {
+        self.opens.add(row, event);
+        let has = |flag| event.argument >= 0 && event.argument & flag != 0;
+        if has(open_flags::CREATE) {
+            self.creates.add(row, event);
+            self.created = self.created.max(Some(event.start));
+        }
+        if is_synchronous(event.argument) {
             self.synchronous_opens.add(row, event);
+        } else if event.argument < 0 || has(open_flags::ACCESS_MODE) {
+            self.cached_opens.add(row, event);
+        }
+    }
+
+    /// A write by a descriptor that the thread opened with these flags, or not at all.
+    pub(crate) fn wrote_by(&mut self, flags: Option<i64>, row: u64, event: &Event) {
+        match flags {
+            Some(flags) if is_synchronous(flags) => self.synchronous_writes.add(row, event),
+            Some(_) => {}
+            None => self.inherited_writes.add(row, event),
+        }
+    }
+
+    fn unlink(&mut self, row: u64, event: &Event) {
+        if event.result >= 0 {
+            self.unlinks.add(row, event);
+            self.removed = self.removed.max(Some(event.start));
+            self.is_gone = true;
         }
     }
 
     fn sync(&mut self, row: u64, event: &Event) {
         self.syncs.add(row, event);
-        if std::mem::take(&mut self.written_since_sync) < LITTLE_BYTES {
-            self.syncs_of_little.add(row, event);
+        match std::mem::take(&mut self.written_since_sync) {
+            0 => self.syncs_of_nothing.add(row, event),
+            bytes @ 1..LITTLE_BYTES => {
+                self.syncs_of_little.add(row, event);
+                self.syncs_of_little.bytes = self.syncs_of_little.bytes.saturating_add(bytes);
+            }
+            LITTLE_BYTES.. => {}
         }
+    }
+
+    /// Reads or writes, if they lie in one of these patterns.
+    pub(crate) fn patterned(
+        &self,
+        direction: Direction,
+        test: impl Fn(Pattern) -> bool,
+    ) -> Option<&Transfers> {
+        self.transfers(direction).filter(|transfers| test(transfers.detector.pattern()))
     }
 
     /// Reads or writes, all zero when there are none.
@@ -245,6 +315,10 @@ impl Stream {
             Direction::Write => self.writes.as_deref(),
         }
     }
+}
+
+fn is_synchronous(flags: i64) -> bool {
+    flags >= 0 && flags & open_flags::DATA_SYNC != 0
 }
 
 fn extent_of(event: &Event) -> Option<Extent> {

@@ -883,3 +883,222 @@ fn every_rule_has_a_test_of_its_name() {
         assert!(tests.contains(&format!("\"{rule}\"")), "{rule} is not tested");
     }
 }
+
+/// What a sentence counts is what it is about, and nothing that the same file has besides.
+#[test]
+fn a_sentence_counts_only_what_it_is_about() {
+    // One rank reads backward, three forward.
+    let reading = ranks(4, |p, rank| {
+        (0..200).for_each(|i| {
+            let at = if rank == 0 { 199 - i } else { i };
+            p.reads("/in", at * 64 * KIB, 64 * KIB);
+        });
+    });
+    let finding = reading.finding("backward-reads");
+    assert_eq!(finding.evidence.calls, 200);
+    assert!(finding.message.starts_with("200 reads run from the end"), "{}", finding.message);
+
+    // A large state, and 30 records behind it, each of which is synced.
+    let syncing = program(|p| {
+        p.writes("/state", 0, 900 * MIB).calls(Function::FSYNC, "/state");
+        (0..30).for_each(|i| {
+            p.writes("/state", 900 * MIB + i * 100, 100).calls(Function::FSYNC, "/state");
+        });
+    });
+    let finding = syncing.finding("fsync-storm");
+    assert_eq!(finding.message, "30 syncs, one for every 100 B written");
+    assert_eq!((finding.evidence.calls, finding.evidence.bytes), (30, 3000));
+
+    let locking = program(|p| {
+        (0..200).for_each(|_| {
+            p.calls(Function::FCNTL_LOCK, "/db");
+        });
+    });
+    assert_eq!(locking.finding("lock-storm").message, "200 locks and unlocks");
+}
+
+#[test]
+fn who_syncs_what_another_thread_wrote_syncs_no_little() {
+    let syncing = |bytes: u64| {
+        ranks(2, |p, rank| {
+            (0..30).for_each(|i| {
+                match rank {
+                    0 => p.writes("/log", i * bytes, bytes),
+                    _ => p.calls(Function::FSYNC, "/log"),
+                };
+            });
+        })
+    };
+    assert!(!syncing(16 * MIB).findings().contains(&"fsync-storm"));
+    // Nobody writes what these are for.
+    let nothing = program(|p| {
+        (0..30).for_each(|_| {
+            p.calls(Function::FSYNC, "/dir");
+        });
+    });
+    assert!(nothing.findings().contains(&"fsync-storm"));
+}
+
+#[test]
+fn only_writes_by_a_synchronous_descriptor_wait_for_the_device() {
+    const O_WRONLY_DSYNC: i64 = O_DSYNC | 1;
+    let reopened = program(|p| {
+        p.opens("/log", O_WRONLY_DSYNC).writes("/log", 0, 512).closes("/log");
+        p.opens("/log", O_WRONLY_CREAT);
+        (0..200).for_each(|i| {
+            p.writes("/log", i * 512, 512);
+        });
+    });
+    assert!(!reopened.findings().contains(&"synchronous-writes"), "{:?}", reopened.findings());
+    // A thread or a child that was handed the descriptor: all who open the file do so alike, or not.
+    let handed = |other: i64| {
+        ranks(2, |p, rank| match rank {
+            0 => {
+                p.opens("/log", O_WRONLY_DSYNC).opens("/log", other);
+            }
+            _ => (0..200).for_each(|i| {
+                p.writes("/log", i * 512, 512);
+            }),
+        })
+    };
+    assert!(handed(O_WRONLY_DSYNC).findings().contains(&"synchronous-writes"));
+    assert!(!handed(O_WRONLY_CREAT).findings().contains(&"synchronous-writes"));
+}
+
+#[test]
+fn a_file_that_makes_room_for_a_new_one_is_no_temporary_one() {
+    let replacing = program(|p| {
+        p.calls(Function::UNLINK, "/out");
+        p.opens("/out", O_WRONLY_CREAT).writes("/out", 0, 4 * MIB).closes("/out");
+    });
+    assert!(!replacing.findings().contains(&"temporary-file"), "{:?}", replacing.findings());
+    let failing = program(|p| {
+        p.opens("/out", O_WRONLY_CREAT).writes("/out", 0, 4 * MIB).closes("/out");
+        p.fails(Function::UNLINK, "/out", 13);
+    });
+    assert!(!failing.findings().contains(&"temporary-file"), "{:?}", failing.findings());
+}
+
+#[test]
+fn strides_of_processes_that_meet_nowhere_or_never_are_no_turns() {
+    let writing = |apart: u64, later_ns: u64| {
+        ranks(2, |p, rank| {
+            p.computes(rank as u64 * later_ns);
+            for i in 0..50 {
+                p.writes("/shared", rank as u64 * apart + i * 100 * KIB, 50 * KIB);
+            }
+        })
+    };
+    let finds = |program: Program| program.findings().contains(&"interleaved-shared-file");
+    assert!(finds(writing(50 * KIB, 0)));
+    assert!(!finds(writing(6 * MIB, 0)), "each has its part of the file");
+    assert!(!finds(writing(50 * KIB, 1_000_000)), "one has ended when the other begins");
+    // Of four, two take turns.
+    let finding = ranks(4, |p, rank| {
+        for i in 0..50 {
+            match rank {
+                0 | 1 => p.writes("/shared", rank as u64 * 50 * KIB + i * 100 * KIB, 50 * KIB),
+                _ => p.writes("/shared", rank as u64 * 100 * MIB + i * 50 * KIB, 50 * KIB),
+            };
+        }
+    })
+    .finding("interleaved-shared-file");
+    assert_eq!(finding.message, "2 processes write pieces of 50 KiB in turn into one file");
+    assert_eq!(finding.evidence.calls, 100);
+}
+
+#[test]
+fn who_is_to_ask_again_meets_no_fault() {
+    let failing = |errno: i64| {
+        program(|p| {
+            (0..50).for_each(|_| {
+                p.fails(Function::READ, "/pipe", errno);
+            });
+        })
+    };
+    for (errno, is_fault) in [(4, false), (11, false), (5, true)] {
+        let found = failing(errno).findings().contains(&"failing-transfers");
+        assert_eq!(found, is_fault, "errno {errno}");
+    }
+}
+
+/// Each state is written to a file of its own, which is moved into place: nothing is written again.
+#[test]
+fn files_that_had_one_name_one_after_the_other_are_not_one_file() {
+    let checkpoints = |gone: Function| {
+        program(|p| {
+            for _ in 0..5 {
+                p.opens("/state.new", O_WRONLY_CREAT).writes("/state.new", 0, 4 * MIB);
+                p.closes("/state.new").calls(gone, "/state.new");
+            }
+        })
+    };
+    let rewrites = |program: &Program| program.findings().contains(&"rewrites");
+    assert!(!rewrites(&checkpoints(Function::RENAME)));
+    assert!(!rewrites(&checkpoints(Function::UNLINK)));
+    let same = checkpoints(Function::LINK);
+    assert!(rewrites(&same), "it has two names now, and is the same file");
+    assert_eq!(same.finding("rewrites").message, "4 MiB are written 5.0 times over");
+}
+
+#[test]
+fn a_strategy_is_named_where_it_has_something_to_do() {
+    let again = |bytes: u64| {
+        program(|p| {
+            (0..8000).for_each(|i| {
+                p.writes("/out", i % 20 * bytes, bytes);
+            });
+        })
+    };
+    let strategy = |program: &Program, rule| program.finding(rule).remedy.unwrap().strategy;
+    assert_eq!(strategy(&again(4 * KIB), "rewrites").as_deref(), Some("write-back:paths=/out"));
+    assert_eq!(strategy(&again(64 * KIB), "rewrites"), None, "too large to be held");
+    // Whoever asks for each write to be durable is not kept waiting for less.
+    let durable = program(|p| {
+        p.opens("/log", O_WRONLY_CREAT | O_DSYNC);
+        (0..200).for_each(|i| {
+            p.writes("/log", i * 512, 512);
+        });
+    });
+    let remedy = durable.finding("small-sequential-writes").remedy.unwrap();
+    assert_eq!(remedy.strategy, None);
+    assert_eq!(remedy.sentence, "gather them into large writes: a buffer in the program");
+}
+
+/// A helper of a moment is no measure of a run of minutes; many, one after the other, are.
+#[test]
+fn what_a_process_of_a_moment_does_is_held_against_the_whole_run() {
+    let with_helpers = |count: usize, helper_ns: u64| {
+        let mut program = Program::processes(1 + count);
+        program.call_ns = helper_ns;
+        for helper in 0..count {
+            program.on(1 + helper).computes(helper as u64 * 120 * helper_ns);
+            (0..120).for_each(|_| {
+                program.on(1 + helper).calls(Function::STAT, "/where");
+            });
+        }
+        program.on(0).writes("/out", 0, MIB).computes(10_000_000_000).writes("/out", MIB, MIB);
+        program.finding("stat-storm")
+    };
+    let one = with_helpers(1, 1_000);
+    assert_eq!(one.severity, Severity::Low);
+    assert_eq!(one.evidence.share_of, "the run time");
+    assert!((one.evidence.share_of_run - 0.12e6 / 10e9).abs() < 1e-6, "{:?}", one.evidence);
+    // Half of the run together, none of them a tenth.
+    let many = with_helpers(20, 2_083_333);
+    assert_eq!((many.severity, many.evidence.share_of.as_str()), (Severity::High, "the run time"));
+    assert!((many.evidence.share_of_run - 0.5).abs() < 0.01, "{:?}", many.evidence);
+}
+
+#[test]
+fn a_process_whose_calls_take_less_than_the_clock_shows_is_counted() {
+    let mut program = Program::processes(2);
+    program.call_ns = 0;
+    for process in 0..2 {
+        program.on(process).writes("/out", 0, 10);
+    }
+    let report = program.report();
+    assert_eq!((report.summary.process_count, report.processes.len()), (2, 2));
+    let text = iolab_report::text::write(&report, iolab_report::text::Style::default());
+    assert!(text.contains("2 processes"), "{text}");
+}

@@ -3,9 +3,10 @@
 use super::above::Above;
 use crate::facts::FileFacts;
 use crate::pattern::Pattern;
-use crate::stream::{Calls, Stream, StreamKey, Transfers};
+use crate::stream::{Calls, Stream, Transfers};
 use crate::thousands::grouped;
 use iolab_vocab::Direction;
+use std::collections::BTreeMap;
 
 /// Fewer calls than this are no reason for a strategy, whatever they are.
 const HABIT_CALLS: u64 = 100;
@@ -86,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         strategy: "write-back",
         trials: &["", "buffer=256k", "buffer=4m", "buffer=16m", "largest=64k,buffer=4m"],
-        calls: |it| it.of_one(|file| tiny(file, Direction::Write)),
+        calls: |it| it.of_one(|file| of(file, Direction::Write, tiny)),
         noun: "writes of less than 16 KiB",
         ..Rule::HABIT
     },
@@ -100,10 +101,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         strategy: "read-ahead",
         trials: &["", "window=1m", "window=32m"],
-        calls: |it| match it.file.any_pattern(Direction::Read, is_stream) {
-            true => it.file.all(Direction::Read).count,
-            false => 0,
-        },
+        calls: |it| reads_in(it.file, is_stream, |reads| reads.all),
         noun: "reads in streams",
         ..Rule::HABIT
     },
@@ -114,20 +112,14 @@ pub(super) const RULES: &[Rule] = &[
             "via=buffer,outsiders=none,window=1m",
             "via=buffer,outsiders=none,window=1m,largest=64k",
         ],
-        calls: |it| match it.file.any_pattern(Direction::Read, is_contiguous) {
-            true => tiny(it.file, Direction::Read),
-            false => 0,
-        },
+        calls: |it| reads_in(it.file, is_contiguous, tiny),
         noun: "reads of less than 16 KiB that follow each other",
         ..Rule::HABIT
     },
     Rule {
         strategy: "prefetch",
         trials: &["plan={recorded}", "window=32m,plan={recorded}"],
-        calls: |it| match it.file.any_pattern(Direction::Read, |pattern| !is_contiguous(pattern)) {
-            true => it.file.all(Direction::Read).count,
-            false => 0,
-        },
+        calls: |it| reads_in(it.file, |pattern| !is_contiguous(pattern), |reads| reads.all),
         noun: "reads in an order that the kernel does not foresee",
         ..Rule::HABIT
     },
@@ -138,10 +130,7 @@ pub(super) const RULES: &[Rule] = &[
             "outsiders=none,window=1m",
             "outsiders=none,hole=16k,window=1m",
         ],
-        calls: |it| match it.file.any_pattern(Direction::Read, has_holes) {
-            true => tiny(it.file, Direction::Read),
-            false => 0,
-        },
+        calls: |it| reads_in(it.file, has_holes, tiny),
         noun: "reads of less than 16 KiB with holes between them",
         ..Rule::HABIT
     },
@@ -303,12 +292,13 @@ fn joint_writes(file: &FileFacts) -> u64 {
 
 /// Syncs of processes of which more than one thread syncs the file.
 fn syncs_of_threads(file: &FileFacts) -> u64 {
-    let syncing = |it: &&(StreamKey, &Stream)| it.1.syncs.count > 0;
-    let of_process = |process: u32| {
-        file.streams.iter().filter(syncing).filter(move |it| it.0.process == process)
-    };
-    let joined = |it: &&(StreamKey, &Stream)| of_process(it.0.process).count() > 1;
-    file.streams.iter().filter(syncing).filter(joined).map(|it| it.1.syncs.count).sum()
+    let mut by_process: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
+    for (key, stream) in file.streams.iter().filter(|(_, stream)| stream.syncs.count > 0) {
+        let (threads, syncs) = by_process.entry(key.process).or_default();
+        (*threads, *syncs) = (*threads + 1, syncs.saturating_add(stream.syncs.count));
+    }
+    let of_several = by_process.values().filter(|(threads, _)| *threads > 1);
+    of_several.map(|(_, syncs)| *syncs).fold(0, u64::saturating_add)
 }
 
 fn of(file: &FileFacts, direction: Direction, calls: fn(&Transfers) -> Calls) -> u64 {
@@ -316,12 +306,19 @@ fn of(file: &FileFacts, direction: Direction, calls: fn(&Transfers) -> Calls) ->
     file.sum(sum).count
 }
 
-fn ragged(all: &Transfers) -> Calls {
-    all.unaligned.and(all.tiny_consecutive).and(all.tiny_scattered)
+/// Of the reads of whoever reads in one of these patterns, those.
+fn reads_in(file: &FileFacts, test: fn(Pattern) -> bool, calls: fn(&Transfers) -> Calls) -> u64 {
+    let of =
+        |stream: &Stream| stream.patterned(Direction::Read, test).map_or(Calls::default(), calls);
+    file.sum(of).count
 }
 
-fn tiny(file: &FileFacts, direction: Direction) -> u64 {
-    of(file, direction, |all| all.tiny_consecutive.and(all.tiny_scattered))
+fn ragged(all: &Transfers) -> Calls {
+    all.unaligned.and(tiny(all))
+}
+
+fn tiny(all: &Transfers) -> Calls {
+    all.tiny_consecutive.and(all.tiny_scattered)
 }
 
 fn is_contiguous(pattern: Pattern) -> bool {

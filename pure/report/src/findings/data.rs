@@ -1,6 +1,6 @@
 //! Rules about how data is moved: sizes, places, order, repetition.
 
-use super::file_rule::{ByStrategy, FileRule};
+use super::file_rule::{FileRule, write_back};
 use super::finding::{Confidence, Severity};
 use crate::facts::FileFacts;
 use crate::pattern::Pattern;
@@ -17,27 +17,27 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "small-sequential-writes",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Write, |t| t.tiny_consecutive),
+        calls: |_, stream| of(stream, Direction::Write, |t| t.tiny_consecutive),
         applies: |file, calls| is_habit(file, Direction::Write, calls),
         message: |file, calls| tiny(file, Direction::Write, calls, "right after the one before"),
         remedy: "gather them into large writes: a buffer in the program",
-        strategy: Some(ByStrategy { name: "write-back", clause: ", or write-back around it" }),
+        strategy: write_back(", or write-back around it"),
         worst: Severity::High,
     },
     FileRule {
         name: "small-random-writes",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Write, |t| t.tiny_scattered),
+        calls: |_, stream| of(stream, Direction::Write, |t| t.tiny_scattered),
         applies: |file, calls| is_habit(file, Direction::Write, calls),
         message: |file, calls| tiny(file, Direction::Write, calls, &places(file, Direction::Write)),
         remedy: "sort and merge them before they are written; with several ranks, write collectively",
-        strategy: Some(ByStrategy { name: "write-back", clause: "" }),
+        strategy: write_back(""),
         worst: Severity::High,
     },
     FileRule {
         name: "small-sequential-reads",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Read, |t| t.tiny_consecutive),
+        calls: |_, stream| of(stream, Direction::Read, |t| t.tiny_consecutive),
         applies: |file, calls| is_habit(file, Direction::Read, calls),
         message: |file, calls| tiny(file, Direction::Read, calls, "right after the one before"),
         remedy: "read large pieces into a buffer and take the records from there",
@@ -47,7 +47,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "small-random-reads",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Read, |t| t.tiny_scattered),
+        calls: |_, stream| of(stream, Direction::Read, |t| t.tiny_scattered),
         applies: |file, calls| is_habit(file, Direction::Read, calls),
         message: |file, calls| tiny(file, Direction::Read, calls, &places(file, Direction::Read)),
         remedy: "sort the requests, read the hull of neighbouring ones at once, or map the file",
@@ -57,7 +57,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "read-after-write",
         confidence: Confidence::Certain,
-        calls: |stream| stream.reads_of_recent,
+        calls: |_, stream| stream.reads_of_recent,
         applies: |file, calls| {
             calls.count >= HABIT_CALLS && calls.count >= file.all(Direction::Read).count.div_ceil(4)
         },
@@ -66,13 +66,13 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{count} reads of what one of the last 64 writes had just written")
         },
         remedy: "keep the data in memory until it is complete instead of reading it back",
-        strategy: Some(ByStrategy { name: "write-back", clause: "" }),
+        strategy: write_back(""),
         worst: Severity::High,
     },
     FileRule {
         name: "rereads",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Read, |t| t.all),
+        calls: |_, stream| of(stream, Direction::Read, |t| t.all),
         applies: |file, calls| is_repeated(file, Direction::Read, calls),
         message: |file, calls| repeated(file, Direction::Read, calls),
         remedy: "keep what was read, or share it among the processes",
@@ -82,20 +82,17 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "rewrites",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Write, |t| t.all),
+        calls: |_, stream| of(stream, Direction::Write, |t| t.all),
         applies: |file, calls| is_repeated(file, Direction::Write, calls),
         message: |file, calls| repeated(file, Direction::Write, calls),
         remedy: "write the final state once",
-        strategy: Some(ByStrategy {
-            name: "write-back",
-            clause: "; write-back merges what is overwritten while it is held",
-        }),
+        strategy: write_back("; write-back merges what is overwritten while it is held"),
         worst: Severity::High,
     },
     FileRule {
         name: "unaligned-writes",
         confidence: Confidence::Likely,
-        calls: |stream| of(stream, Direction::Write, |t| t.unaligned),
+        calls: |_, stream| of(stream, Direction::Write, |t| t.unaligned),
         applies: |file, calls| {
             calls.count >= HABIT_CALLS
                 && calls.count >= file.all(Direction::Write).count.div_ceil(2)
@@ -116,19 +113,16 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "interleaved-shared-file",
         confidence: Confidence::Likely,
-        calls: |stream| of(stream, Direction::Write, |t| t.all),
+        calls: |_, stream| patterned(stream, Direction::Write, is_strided),
         applies: |file, calls| {
-            let strided = |pattern| {
-                matches!(pattern, Pattern::SimpleStrided { .. } | Pattern::NestedStrided { .. })
-            };
             let mean_bytes = calls.bytes / calls.count.max(1);
-            file.process_count(Direction::Write) > 1
-                && file.any_pattern(Direction::Write, strided)
+            file.is_shared_at_once()
+                && file.taking_turns(Direction::Write, is_strided) > 1
                 && mean_bytes < REPEATED_BYTES
         },
         message: |file, calls| {
             let size = format_bytes(calls.bytes / calls.count.max(1));
-            let count = file.process_count(Direction::Write);
+            let count = file.taking_turns(Direction::Write, is_strided);
             format!("{count} processes write pieces of {size} in turn into one file")
         },
         remedy: "write collectively (MPI_File_write_all) or give each rank one contiguous range: \
@@ -139,15 +133,8 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "backward-reads",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Read, |t| t.all),
-        applies: |file, calls| {
-            let backward = |pattern| match pattern {
-                Pattern::Backward => true,
-                Pattern::SimpleStrided { stride, .. } => stride < 0,
-                _ => false,
-            };
-            calls.count >= HABIT_CALLS && file.any_pattern(Direction::Read, backward)
-        },
+        calls: |_, stream| patterned(stream, Direction::Read, is_backward),
+        applies: |_, calls| calls.count >= HABIT_CALLS,
         message: |_, calls| {
             format!(
                 "{} reads run from the end to the start, against read-ahead",
@@ -161,7 +148,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "empty-reads",
         confidence: Confidence::Certain,
-        calls: |stream| of(stream, Direction::Read, |t| t.repeated_empty),
+        calls: |_, stream| of(stream, Direction::Read, |t| t.repeated_empty),
         applies: |file, calls| {
             calls.count >= HABIT_CALLS && calls.count >= file.all(Direction::Read).count.div_ceil(3)
         },
@@ -178,7 +165,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "failing-transfers",
         confidence: Confidence::Certain,
-        calls: |stream| {
+        calls: |_, stream| {
             let failed = |direction| of(stream, direction, |t| t.failed);
             failed(Direction::Read).and(failed(Direction::Write))
         },
@@ -189,6 +176,23 @@ pub(super) const RULES: &[FileRule] = &[
         worst: Severity::Medium,
     },
 ];
+
+/// All of a stream's transfers, where they lie in one of these patterns.
+fn patterned(stream: &Stream, direction: Direction, test: fn(Pattern) -> bool) -> Calls {
+    stream.patterned(direction, test).map_or(Calls::default(), |transfers| transfers.all)
+}
+
+fn is_strided(pattern: Pattern) -> bool {
+    matches!(pattern, Pattern::SimpleStrided { .. } | Pattern::NestedStrided { .. })
+}
+
+fn is_backward(pattern: Pattern) -> bool {
+    match pattern {
+        Pattern::Backward => true,
+        Pattern::SimpleStrided { stride, .. } => stride < 0,
+        _ => false,
+    }
+}
 
 fn of(stream: &Stream, direction: Direction, calls: fn(&Transfers) -> Calls) -> Calls {
     stream.transfers(direction).map_or(Calls::default(), calls)

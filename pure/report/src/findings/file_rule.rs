@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub(super) struct FileRule {
     pub(super) name: &'static str,
     pub(super) confidence: Confidence,
-    /// The calls it is about.
-    pub(super) calls: fn(&Stream) -> Calls,
+    /// The calls of a stream of the file that it is about: those that its sentence counts.
+    pub(super) calls: fn(&FileFacts, &Stream) -> Calls,
     /// Whether the file has the problem, given those calls.
     pub(super) applies: fn(&FileFacts, Calls) -> bool,
     /// What happens, about the worst file.
@@ -29,6 +29,13 @@ pub(super) struct ByStrategy {
     pub(super) name: &'static str,
     /// How the sentence of the remedy goes on.
     pub(super) clause: &'static str,
+    /// Whether it has something to do in this file.
+    pub(super) helps: fn(&FileFacts) -> bool,
+}
+
+/// Write-back, which holds small writes.
+pub(super) const fn write_back(clause: &'static str) -> Option<ByStrategy> {
+    Some(ByStrategy { name: "write-back", clause, helps: |file| file.has_writes_to_hold() })
 }
 
 /// What the rule finds in all files together, if anything.
@@ -36,15 +43,17 @@ pub(super) fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {
     let mut hits: Vec<(&FileFacts, Calls)> = facts
         .files
         .iter()
-        .map(|file| (file, file.sum(rule.calls)))
+        .map(|file| (file, file.sum(|stream| (rule.calls)(file, stream))))
         .filter(|(file, calls)| calls.count > 0 && (rule.applies)(file, *calls))
         .collect();
     hits.sort_by_key(|(file, calls)| (std::cmp::Reverse(calls.ns), file.index));
     let (worst, worst_calls) = *hits.first()?;
     let total = hits.iter().fold(Calls::default(), |sum, (_, calls)| sum.and(*calls));
     let mut by_process: BTreeMap<u32, u64> = BTreeMap::new();
-    for (process, ns) in hits.iter().flat_map(|(file, _)| file.time_by_process(rule.calls)) {
-        *by_process.entry(process).or_default() += ns;
+    for (file, _) in &hits {
+        for (process, ns) in file.time_by_process(|stream| (rule.calls)(file, stream)) {
+            *by_process.entry(process).or_default() += ns;
+        }
     }
     let (share_of_run, share_of) = facts.share(&by_process);
     let files: Vec<String> = hits.iter().map(|(file, _)| file.path.to_owned()).collect();
@@ -71,9 +80,12 @@ pub(super) fn judge_files(rule: &FileRule, facts: &Facts) -> Option<Finding> {
 
 /// What to do about these files, the worst one first.
 fn remedy(rule: &FileRule, files: &[&FileFacts]) -> Remedy {
-    let Some(ByStrategy { name, clause }) = &rule.strategy else {
-        return Remedy { sentence: rule.remedy.to_owned(), strategy: None };
-    };
+    let in_program = Remedy { sentence: rule.remedy.to_owned(), strategy: None };
+    let Some(ByStrategy { name, clause, helps }) = &rule.strategy else { return in_program };
+    let files: Vec<&FileFacts> = files.iter().copied().filter(|file| helps(file)).collect();
+    if files.is_empty() {
+        return in_program;
+    }
     let owns_files = StrategySpec::parse(name).is_ok_and(|spec| spec.owns_files());
     let is_beyond = |file: &FileFacts| owns_files && file.is_shared_at_once();
     let alone = files.iter().filter(|file| !is_beyond(file));

@@ -1,8 +1,8 @@
 //! Rules about calls that move no data: seeks, syncs, opening and closing, asking, locking.
 
-use super::file_rule::{ByStrategy, FileRule};
+use super::file_rule::{ByStrategy, FileRule, write_back};
 use super::finding::{Confidence, Severity};
-use crate::stream::{Calls, TINY_BYTES};
+use crate::stream::TINY_BYTES;
 use crate::thousands::grouped;
 use iolab_vocab::{Direction, format_bytes};
 
@@ -15,7 +15,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "redundant-seeks",
         confidence: Confidence::Certain,
-        calls: |stream| stream.redundant_seeks,
+        calls: |_, stream| stream.redundant_seeks,
         applies: |file, calls| {
             let all = file.sum(|stream| stream.seeks);
             calls.count >= HABIT_CALLS && calls.count >= all.count.div_ceil(4)
@@ -25,13 +25,13 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{} of {all} seeks lead to where the position already is", grouped(calls.count))
         },
         remedy: "leave them out; the position is known without asking",
-        strategy: Some(ByStrategy { name: "seek-elide", clause: "" }),
+        strategy: Some(ByStrategy { name: "seek-elide", clause: "", helps: |_| true }),
         worst: Severity::High,
     },
     FileRule {
         name: "seek-before-each-transfer",
         confidence: Confidence::Certain,
-        calls: |stream| stream.seeks,
+        calls: |_, stream| stream.seeks,
         applies: |file, calls| {
             let redundant = file.sum(|stream| stream.redundant_seeks).count;
             let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
@@ -43,21 +43,27 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{} seeks for {} reads and writes", grouped(calls.count), grouped(transfers))
         },
         remedy: "say the place in the call itself: pread and pwrite take one call instead of two",
-        strategy: Some(ByStrategy { name: "seek-elide", clause: "" }),
+        strategy: Some(ByStrategy { name: "seek-elide", clause: "", helps: |_| true }),
         worst: Severity::High,
     },
     FileRule {
         name: "fsync-storm",
         confidence: Confidence::Certain,
-        calls: |stream| stream.syncs_of_little,
+        // Whoever wrote nothing may sync what others wrote.
+        calls: |file, stream| match file.is_written_beside(stream) {
+            true => stream.syncs_of_little,
+            false => stream.syncs_of_little.and(stream.syncs_of_nothing),
+        },
         applies: |file, calls| {
             let all = file.sum(|stream| stream.syncs);
             calls.count >= DEAR_HABIT_CALLS && calls.count >= all.count.div_ceil(2)
         },
-        message: |file, calls| {
-            let written = file.all(Direction::Write);
-            let each = format_bytes(written.bytes / calls.count.max(1));
-            format!("{} syncs, one for every {each} written", grouped(calls.count))
+        message: |_, calls| {
+            let count = grouped(calls.count);
+            match calls.bytes / calls.count.max(1) {
+                0 => format!("{count} syncs, with no write between them"),
+                each => format!("{count} syncs, one for every {} written", format_bytes(each)),
+            }
         },
         remedy: "sync once when a state is complete, not after each record",
         strategy: None,
@@ -66,9 +72,9 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "synchronous-writes",
         confidence: Confidence::Certain,
-        calls: |stream| match stream.synchronous_opens.count {
-            0 => Calls::default(),
-            _ => stream.writes.as_ref().map_or(Calls::default(), |writes| writes.all),
+        calls: |file, stream| match file.is_synchronous {
+            true => stream.synchronous_writes.and(stream.inherited_writes),
+            false => stream.synchronous_writes,
         },
         applies: |_, calls| {
             calls.count >= DEAR_HABIT_CALLS && calls.bytes / calls.count < TINY_BYTES
@@ -85,7 +91,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "flush-after-each-print",
         confidence: Confidence::Certain,
-        calls: |stream| stream.flushes,
+        calls: |_, stream| stream.flushes,
         applies: |file, calls| {
             let written = file.all(Direction::Write);
             calls.count >= HABIT_CALLS && written.bytes / calls.count < 4096
@@ -95,13 +101,13 @@ pub(super) const RULES: &[FileRule] = &[
             format!("{} flushes of a stream, one for every {each}", grouped(calls.count))
         },
         remedy: "let the stream fill its buffer; flush at the end or before a crash may come",
-        strategy: Some(ByStrategy { name: "write-back", clause: "" }),
+        strategy: write_back(""),
         worst: Severity::High,
     },
     FileRule {
         name: "open-close-churn",
         confidence: Confidence::Certain,
-        calls: |stream| stream.opens.and(stream.closes),
+        calls: |_, stream| stream.opens.and(stream.closes),
         applies: |file, _| {
             let opens = file.sum(|stream| stream.opens).count;
             let transfers = file.all(Direction::Read).and(file.all(Direction::Write)).count;
@@ -122,7 +128,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "stat-storm",
         confidence: Confidence::Certain,
-        calls: |stream| stream.stats,
+        calls: |_, stream| stream.stats,
         applies: |file, calls| {
             let opens = file.sum(|stream| stream.opens).count;
             // One status per open is what libraries do.
@@ -136,7 +142,7 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "missing-file-lookups",
         confidence: Confidence::Certain,
-        calls: |stream| stream.missing,
+        calls: |_, stream| stream.missing,
         applies: |_, calls| calls.count >= HABIT_CALLS,
         message: |_, calls| format!("looked for {} times and not there", grouped(calls.count)),
         remedy: "remember that it is missing, or create it",
@@ -146,9 +152,9 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "lock-storm",
         confidence: Confidence::Likely,
-        calls: |stream| stream.locks,
+        calls: |_, stream| stream.locks,
         applies: |_, calls| calls.count >= HABIT_CALLS,
-        message: |_, calls| format!("locked and unlocked {} times", grouped(calls.count)),
+        message: |_, calls| format!("{} locks and unlocks", grouped(calls.count)),
         remedy: "hold the lock for a batch of changes (one transaction instead of many)",
         strategy: None,
         worst: Severity::High,
@@ -156,11 +162,9 @@ pub(super) const RULES: &[FileRule] = &[
     FileRule {
         name: "temporary-file",
         confidence: Confidence::Possible,
-        calls: |stream| stream.unlinks.and(stream.creates),
+        calls: |_, stream| stream.unlinks.and(stream.creates),
         applies: |file, _| {
-            let created = file.sum(|stream| stream.creates).count > 0;
-            let removed = file.sum(|stream| stream.unlinks).count > 0;
-            created && removed && file.all(Direction::Write).bytes >= 1 << 20
+            file.is_removed_after_all() && file.all(Direction::Write).bytes >= 1 << 20
         },
         message: |file, _| {
             let bytes = format_bytes(file.all(Direction::Write).bytes);

@@ -31,7 +31,7 @@ fn small_files(facts: &Facts) -> Option<Finding> {
     }
     let bytes: u64 = files.iter().map(|file| moved(file)).fold(0, u64::saturating_add);
     let message = format!(
-        "{} files of {} on average in {directory}",
+        "{} files in {directory}, of each of which {} are read or written on average",
         grouped(files.len() as u64),
         format_bytes(bytes / files.len() as u64)
     );

@@ -36,6 +36,12 @@ impl Program {
         program
     }
 
+    pub(crate) fn processes(count: usize) -> Program {
+        let mut program = Program::new();
+        (1..count).for_each(|_| program.start(-1));
+        program
+    }
+
     fn start(&mut self, rank: i32) {
         let name = if rank < 0 { "program".to_owned() } else { format!("rank {rank}") };
         self.header.processes.push(ProcessEntry { name, rank, ..Default::default() });
