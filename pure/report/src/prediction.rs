@@ -9,7 +9,7 @@ use iolab_policy::insitu::{Counts, StrategySpec, Totals};
 use iolab_sim::band::Band;
 use iolab_sim::guest::Prediction;
 use iolab_trace::Trace;
-use iolab_vocab::{Nanos, format_bytes};
+use iolab_vocab::{Nanos, format_bytes, printable};
 use serde_json::{Value, json};
 
 /// Why there is no bias of the model where storage is of another kind.
@@ -172,7 +172,8 @@ impl Summary {
         for file in self.files(trace).iter().take(20) {
             let (calls, bytes) = (file.calls.to_string(), format_bytes(file.bytes));
             let (recorded, predicted) = (milliseconds(file.recorded), milliseconds(file.predicted));
-            text += &line([&calls, &bytes, &recorded, &predicted], &file.path);
+            let path = printable(&file.path);
+            text += &line([&calls, &bytes, &recorded, &predicted], &path);
         }
         text
     }

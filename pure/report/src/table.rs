@@ -3,6 +3,7 @@
 
 use crate::csv;
 use crate::markup::heading;
+use iolab_vocab::printable;
 use maud::{Markup, html};
 
 /// A table of text. A column whose cells all begin with a digit or a sign is set as numbers.
@@ -88,7 +89,10 @@ impl Table {
 
     /// For a terminal: columns as wide as their longest cell, two spaces apart.
     pub fn text(&self) -> String {
-        let lines: Vec<Vec<&str>> = self.lines().collect();
+        let printed = |line: Vec<&'_ str>| -> Vec<String> {
+            line.into_iter().map(|cell| printable(cell).into_owned()).collect()
+        };
+        let lines: Vec<Vec<String>> = self.lines().map(printed).collect();
         let width = |column: usize| {
             lines.iter().map(|line| line.get(column).map_or(0, |cell| cell.chars().count())).max()
         };

@@ -12,6 +12,7 @@ use crate::thousands::{grouped, of_calls, of_files};
 use crate::timeline::{Slice, Timeline};
 use iolab_trace::Origin;
 use iolab_vocab::{format_bytes, printable};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -125,8 +126,8 @@ pub(crate) fn one_finding(finding: &Finding, style: Style<'_>) -> String {
     let label = if style.colour { format!("\x1b[{colour}m{label}\x1b[0m") } else { label };
     let mut text = String::new();
     _ = writeln!(text, "  {label} {}{}", finding.rule, about(&finding.files));
-    _ = writeln!(text, "           {}", finding.message);
-    _ = writeln!(text, "           {}", evidence(finding));
+    _ = writeln!(text, "           {}", printable(&finding.message));
+    _ = writeln!(text, "           {}", printable(&evidence(finding)));
     if let (Some(view), Some(row)) = (style.view, finding.evidence.rows.first()) {
         _ = writeln!(text, "             {view} --at row={row}");
     }
@@ -135,7 +136,7 @@ pub(crate) fn one_finding(finding: &Finding, style: Style<'_>) -> String {
             _ = writeln!(text, "           {} {line}", if index == 0 { "→" } else { " " });
         }
         if let Some(strategy) = &remedy.strategy {
-            _ = writeln!(text, "             --apply '{strategy}'");
+            _ = writeln!(text, "             --apply '{}'", printable(strategy));
         }
     }
     text
@@ -347,11 +348,13 @@ pub(crate) fn cells<const N: usize>(texts: [&str; N]) -> [String; N] {
 
 /// Aligns columns; the first `right` ones to the right, as numbers are.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: usize) -> String {
+    let rows: Vec<[Cow<'_, str>; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| printable(cell))).collect();
     let width =
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::from("  ");
         for (column, cell) in row.iter().enumerate() {
             let width = widths[column];
@@ -405,12 +408,12 @@ pub(crate) fn shortened_path(path: &str, columns: usize) -> String {
 
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(printable) {
         let last = lines.len() - 1;
         if !lines[last].is_empty()
             && lines[last].chars().count() + 1 + word.chars().count() > columns
         {
-            lines.push(word.to_owned());
+            lines.push(word.into_owned());
         } else {
             let space = if lines[last].is_empty() { "" } else { " " };
             lines[last].push_str(&format!("{space}{word}"));
