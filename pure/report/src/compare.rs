@@ -22,7 +22,7 @@ mod stretch;
 mod text;
 mod weigh;
 
-use crate::evidence::Evidence;
+use crate::evidence::{self, Block, Evidence};
 use crate::statistics::{Interval, median};
 use calls::{Lane, lanes, span};
 use cells::{Cells, What};
@@ -56,6 +56,10 @@ pub struct Comparison {
     pub a: Side,
     /// The runs held against them.
     pub b: Side,
+    /// How many times as long as A B takes, with several runs on both sides: where the ratio is.
+    pub run_ratio_interval: Option<Interval>,
+    /// Whether chance may explain that ratio, likewise.
+    pub run_ratio_is_by_chance: Option<bool>,
     /// What became of all calls of the first run of A.
     pub calls: Fate,
     /// Files of both.
@@ -253,10 +257,13 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         a: path(first_a.trace, one),
         b: path(first_b.trace, other),
     });
+    let run_ratio = run_ratio(a, b);
     let mut comparison = Comparison {
         schema: "iolab.compare/1",
         a: side(a, &lanes_a),
         b: side(b, &lanes_b),
+        run_ratio_interval: run_ratio.map(|(ends, _)| ends),
+        run_ratio_is_by_chance: run_ratio.map(|(_, is_by_chance)| is_by_chance),
         calls: all,
         common_file_count: pairing.common_files,
         renamed: renamed.collect(),
@@ -327,6 +334,25 @@ fn mixed(before: u64, number: u64) -> u64 {
 fn length(trace: &Trace) -> u64 {
     let (start, end) = span(trace);
     end.saturating_sub(start)
+}
+
+/// Where the ratio of run times is, and whether chance may explain it: by the rules for differences of calls, and where
+/// there are too few runs for a test, whether those of the sides overlap.
+fn run_ratio(a: &[Run], b: &[Run]) -> Option<(Interval, bool)> {
+    // A run of no time would have no ratio.
+    let times = |runs: &[Run]| -> Vec<f64> {
+        runs.iter().map(|run| length(run.trace).max(1) as f64).collect()
+    };
+    if a.len() < 2 || b.len() < 2 {
+        return None;
+    }
+    let block = Block::of_values(&times(b), &times(a));
+    let ends = evidence::ratio_interval(&block);
+    let difference = evidence::Difference::of(&[block])?;
+    let (is_shown, is_enough) =
+        Evidence::report(|evidence| (evidence.shows(&difference), evidence.enough(&difference)));
+    let is_by_chance = if is_enough { !is_shown } else { ends.low <= 1.0 && ends.high >= 1.0 };
+    Some((ends, is_by_chance))
 }
 
 fn side(runs: &[Run], lanes: &[Lane]) -> Side {

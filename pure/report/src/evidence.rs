@@ -66,6 +66,23 @@ pub struct Difference {
     drift: f64,
 }
 
+impl Block {
+    /// Values of two runs, or of several on two sides, each side in the order of measuring.
+    pub fn of_values(above: &[f64], below: &[f64]) -> Block {
+        let samples = |run: usize, values: &[f64]| {
+            let sample = |(order, &value): (usize, &f64)| Sample {
+                order: Some(order as u64),
+                run,
+                value,
+                wander: 0.0,
+                in_one_stretch: false,
+            };
+            values.iter().enumerate().map(sample).collect()
+        };
+        Block { above: samples(1, above), below: samples(0, below) }
+    }
+}
+
 impl Difference {
     /// What the blocks say; `None` when a side of all blocks is empty, or a value is not positive.
     pub fn of(blocks: &[Block]) -> Option<Difference> {

@@ -188,12 +188,24 @@ fn noise_is_not_named_and_a_difference_beyond_it_is() {
         let found = compared(&several(seed, PLAIN), &several(seed + 50, PLAIN));
         assert!(found.differences.is_empty(), "{}", found.text());
         assert!(found.text().contains("By kind of call, in the first run of each side\n"));
+        assert_eq!(found.run_ratio_is_by_chance, Some(true), "{:?}", found.run_ratio_interval);
+        assert!(found.text().contains("95 % interval), which chance may explain\n"));
     }
     let single = compared(&[noisy(1, PLAIN)], &[noisy(2, PLAIN)]).text();
-    assert!(single.contains("By kind of call\n"), "{single}");
+    assert!(
+        single.contains("By kind of call\n") && !single.contains("chance may explain"),
+        "{single}"
+    );
     let slow = Plan { slow: |file, _| 1 + u64::from(file), ..PLAIN };
     let found = compared(&several(100, PLAIN), &several(200, slow));
     assert_eq!(named(&found), [("slower", "/run/log")]);
+    assert!(
+        found.run_ratio_is_by_chance == Some(false) && found.slower_by() > 0.2,
+        "{}",
+        found.text()
+    );
+    let ends = found.run_ratio_interval.expect("several runs");
+    assert!(ends.low > 1.0 && ends.low <= 1.0 + found.slower_by(), "{ends:?}");
     let one = &found.differences[0];
     assert_eq!(one.time, Sureness::Tested);
     assert!(one.ratio_interval.is_some_and(|ends| ends.low > 1.7 && ends.high < 2.3));
@@ -201,6 +213,8 @@ fn noise_is_not_named_and_a_difference_beyond_it_is() {
     let found = compared(&few(100), &several(200, slow)[..2]);
     assert!(found.differences.iter().all(|one| one.time == Sureness::Seen), "{}", found.text());
     assert!(found.notes.iter().any(|note| note.contains("too few")), "{:?}", found.notes);
+    // Two runs on each side are no test: it counts whether they overlap.
+    assert_eq!(found.run_ratio_is_by_chance, Some(false), "{:?}", found.run_ratio_interval);
 }
 
 #[test]
@@ -242,4 +256,17 @@ fn what_a_damaged_trace_says_ends_no_comparison() {
     assert!(!compared(std::slice::from_ref(&broken), &[run(PLAIN)]).text().is_empty());
     let traces = ([broken], [run(PLAIN)]);
     assert!(!found.page(&runs(&traces.1)[0], &runs(&traces.0)[0]).is_empty());
+}
+
+/// Whoever names a file moves no cursor, ends no line and turns no writing of a terminal.
+#[test]
+fn names_that_others_gave_write_nothing_but_themselves() {
+    let named = |paths| run(Plan { paths, ..PLAIN });
+    let evil = ["/run/a\u{1b}[2J", "/run/b\u{202e}\nx"];
+    let slow = Plan { slow: |_, _| 3, paths: evil, ..PLAIN };
+    let text = compared(&[named(evil)], &[run(slow)]).text();
+    assert!(text.contains("/run/a\\u{1b}[2J") && text.contains("/run/b\\u{202e}"), "{text}");
+    assert!(!text.contains(|c: char| c != '\n' && c.is_control()), "{text:?}");
+    let table = iolab_report::table::Table::new("", ["name"]).row([evil[0]]).text();
+    assert_eq!(table, "name\n/run/a\\u{1b}[2J\n");
 }

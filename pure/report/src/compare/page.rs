@@ -52,10 +52,11 @@ impl Comparison {
 
     fn headline(&self) -> String {
         let (a, b) = (self.a.run_time(), self.b.run_time());
-        let times = format!("A took {}, B {} ({})", duration(a), duration(b), change(a, b));
+        let doubt = self.run_time_doubt().unwrap_or_else(|| change(a, b));
+        let times = format!("A took {}, B {}: {doubt}", duration(a), duration(b));
         match self.reason() {
             _ if self.is_equal() => "No difference.".to_owned(),
-            Some(reason) => format!("{times}. Most of it: {reason}."),
+            Some(reason) => format!("{times}. The largest difference: {reason}."),
             None => format!("{times}. No difference worth a word."),
         }
     }

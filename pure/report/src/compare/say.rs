@@ -88,7 +88,7 @@ pub(super) fn sentence(key: Key, difference: &Difference, zero: u64) -> String {
 }
 
 /// A factor with the digits that mean something.
-fn times(ratio: f64) -> String {
+pub(super) fn times(ratio: f64) -> String {
     match ratio {
         100.0.. => format!("{ratio:.0}×"),
         10.0.. => format!("{ratio:.1}×"),

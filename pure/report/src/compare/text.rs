@@ -4,7 +4,7 @@ use super::matching::Fate;
 use super::{Amount, Comparison, Difference, Side, Sureness};
 use crate::text::{duration, shortened, table, wrapped};
 use crate::thousands::{grouped, of_calls};
-use iolab_vocab::format_bytes;
+use iolab_vocab::{format_bytes, printable};
 use std::fmt::Write;
 
 /// Lines of a list before it is cut.
@@ -93,7 +93,26 @@ impl Comparison {
                 format!("{}, all threads", share.what),
             ]);
         }
-        table(&rows, 5)
+        let doubt =
+            self.run_time_doubt().map_or_else(String::new, |doubt| format!("run time: {doubt}\n"));
+        table(&rows, 5) + &doubt
+    }
+
+    /// How far the ratio of run times can be trusted, with several runs on both sides.
+    pub(super) fn run_time_doubt(&self) -> Option<String> {
+        let ends = self.run_ratio_interval?;
+        let explained = match self.run_ratio_is_by_chance {
+            Some(true) => ", which chance may explain",
+            _ => "",
+        };
+        let factor = |value: f64| super::say::times(value);
+        Some(format!(
+            "{} as long ({} to {}, {}){explained}",
+            factor(1.0 + self.slower_by()),
+            factor(ends.low),
+            factor(ends.high),
+            ends.name()
+        ))
     }
 
     fn functions_table(&self) -> String {
@@ -192,7 +211,7 @@ fn side(name: &str, side: &Side) -> String {
         of_calls(side.call_count),
         side.command.join(" ")
     );
-    shortened(text.trim_end_matches(" · "), 100) + "\n"
+    shortened(&printable(text.trim_end_matches(" · ")), 100) + "\n"
 }
 
 fn calls(fate: &Fate) -> String {

@@ -11,7 +11,7 @@ use super::cells::{Amount, Cells, FOLDED, Key, NOWHERE, What};
 use super::locate::{Place, locate};
 use super::matching::{Both, Fate, less};
 use super::{Difference, Sureness, say};
-use crate::evidence::{self, Block, Evidence, Sample};
+use crate::evidence::{self, Block, Evidence};
 use crate::statistics::{Interval, median};
 use iolab_trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,17 +142,10 @@ impl Column {
 
     fn block(&self) -> Block {
         // A time of nothing would have no ratio.
-        let samples = |run: usize| {
-            let sample = |(order, ns): (usize, f64)| Sample {
-                order: Some(order as u64),
-                run,
-                value: ns.max(1.0),
-                wander: 0.0,
-                in_one_stretch: false,
-            };
-            self.times(run).into_iter().enumerate().map(sample).collect()
+        let times = |side: usize| -> Vec<f64> {
+            self.times(side).into_iter().map(|ns| ns.max(1.0)).collect()
         };
-        Block { above: samples(1), below: samples(0) }
+        Block::of_values(&times(1), &times(0))
     }
 }
 
