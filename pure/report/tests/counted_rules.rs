@@ -425,3 +425,40 @@ fn every_rule_is_tried_here() {
         assert!(here.contains(&format!("\"{rule}\"")), "{rule}");
     }
 }
+
+/// A file for each rank, and one of them lies on a slow server.
+#[test]
+fn a_rank_is_slow_in_files_of_its_own_as_well() {
+    let run_of = |times_ms: [u64; 4], last_bytes: u64| {
+        let of = |(rank, ms): (usize, &u64)| {
+            let bytes = if rank == 3 { last_bytes } else { 4 * MIB };
+            let writes = way(64, bytes, ms * MS);
+            Record { writes, ..record(Module::Posix, rank, Some(rank as u32)) }
+        };
+        run(4, &[Module::Posix], times_ms.iter().enumerate().map(of).collect())
+    };
+    let fault = run_of([20, 20, 20, 140], 4 * MIB);
+    let found = tells("one-slow-rank", &fault, &run_of([20, 20, 20, 50], 4 * MIB));
+    assert!(
+        found.message.starts_with(
+            "rank 3 takes 2.8 times as long in files of its own as the mean of 4 ranks"
+        )
+    );
+    assert!(found.message.contains("(140.0 ms against 50.0 ms)"), "{}", found.message);
+    assert_eq!((found.evidence.time_ns, found.evidence.ranks), (90 * MS, vec![3]));
+    tells("one-slow-rank", &fault, &run_of([20, 20, 20, 140], 40 * MIB));
+}
+
+#[test]
+fn write_back_is_named_for_writes_that_it_holds() {
+    let writes = |bytes| alone(posix(way(2000, bytes, 30 * MS)));
+    let strategy = |bytes| {
+        let found = findings(&writes(bytes));
+        let found = found.into_iter().find(|it| it.rule == "small-writes").expect("it is told");
+        let remedy = found.remedy.expect("there is one");
+        assert_eq!(remedy.sentence.contains("write-back"), remedy.strategy.is_some());
+        remedy.strategy
+    };
+    assert_eq!(strategy(1000).as_deref(), Some("write-back"));
+    assert_eq!(strategy(100_000), None);
+}

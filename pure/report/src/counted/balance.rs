@@ -6,6 +6,7 @@
 use super::RankRow;
 use super::sums::{FileSum, Run, Weight};
 use crate::findings::{Confidence, Finding};
+use crate::thousands::grouped;
 use iolab_trace::import::counted::{Extreme, Module};
 use iolab_vocab::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +20,16 @@ const SAME_WORK: f64 = 1.5;
 /// Below this, differences among ranks cost nothing.
 const NEGLIGIBLE_NS: u64 = 10_000_000;
 const NEGLIGIBLE_BYTES: u64 = 1 << 20;
+const SLOW_REMEDY: &str = "look at its node, at the servers that its data lie on, and at what else runs there; the others \
+     wait for it at the next barrier";
 
 pub(super) fn judge(run: &Run<'_>) -> Vec<Finding> {
     if run.counted.ranks < 2 {
         return Vec::new();
     }
-    let mut findings: Vec<Finding> = slow(run).into_iter().collect();
+    let slow = slow(run).into_iter().chain(slow_alone(run));
+    let mut findings: Vec<Finding> =
+        slow.max_by_key(|finding| finding.evidence.time_ns).into_iter().collect();
     findings.extend(one_does_all(run).or_else(|| uneven(run)));
     findings
 }
@@ -83,17 +88,49 @@ fn slow(run: &Run<'_>) -> Option<Finding> {
         format_bytes(slowest.bytes),
         format_bytes(file.bytes() / ranks)
     );
-    let remedy = "look at its node, at the servers that its part of the file lies on, and at what else runs there; \
-                  the others wait for it at the next barrier";
     let about = (slowest.rank, excess_ns, slowest.bytes, 0);
     Some(finding(
         run,
         (NAMES[0], Confidence::Likely),
         about,
         message,
-        remedy,
+        SLOW_REMEDY,
         vec![file.path.to_owned()],
     ))
+}
+
+/// The same of files that each rank has for itself.
+fn slow_alone(run: &Run<'_>) -> Option<Finding> {
+    let rows = run.ranks();
+    let slowest = rows.first().filter(|_| rows.len() > 1)?;
+    let mean = |value: fn(&RankRow) -> u64| {
+        rows.iter().map(value).fold(0, u64::saturating_add) / rows.len() as u64
+    };
+    let is_same =
+        |value: fn(&RankRow) -> u64| value(slowest) as f64 <= SAME_WORK * mean(value) as f64;
+    let mean_ns = mean(|row| row.time_ns);
+    let excess_ns = slowest.time_ns.saturating_sub(mean_ns);
+    if excess_ns < NEGLIGIBLE_NS
+        || (slowest.time_ns as f64) < FACTOR * mean_ns as f64
+        || !is_same(RankRow::bytes)
+        || !is_same(|row| row.call_count)
+    {
+        return None;
+    }
+    let message = format!(
+        "rank {} takes {:.1} times as long in files of its own as the mean of {} ranks ({:.1} ms against {:.1} ms) and \
+         moves {}, the mean being {}",
+        slowest.rank,
+        slowest.time_ns as f64 / mean_ns.max(1) as f64,
+        grouped(rows.len() as u64),
+        slowest.time_ns as f64 / 1e6,
+        mean_ns as f64 / 1e6,
+        format_bytes(slowest.bytes()),
+        format_bytes(mean(RankRow::bytes))
+    );
+    let about = (slowest.rank, excess_ns, slowest.bytes(), slowest.call_count);
+    let rule = (NAMES[0], Confidence::Likely);
+    Some(finding(run, rule, about, message, SLOW_REMEDY, Vec::new()))
 }
 
 fn bytes_of(rows: &[RankRow]) -> u64 {

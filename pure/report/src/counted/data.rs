@@ -6,6 +6,7 @@
 use super::bin_name;
 use super::sums::{FileSum, Run, Weight, paths, percent, share};
 use crate::findings::{Confidence, Finding, Remedy};
+use crate::stream::TINY_BYTES;
 use crate::thousands::grouped;
 use iolab_trace::import::counted::{Module, Record, SIZE_BOUNDS};
 use iolab_vocab::{Direction, format_bytes};
@@ -92,14 +93,17 @@ fn small(run: &Run<'_>, direction: Direction) -> Option<Finding> {
         bin_name(fullest),
     );
     let shared = files.iter().any(|file| file.is_shared);
+    // Larger ones write-back passes on.
+    let are_held = SIZE_BOUNDS[fullest] <= TINY_BYTES;
     let remedy = match (direction, shared) {
         (_, true) => {
             "on a shared file, collective calls of MPI-IO gather what the ranks have; in one rank a \
                       buffer does"
         }
-        (Direction::Write, false) => {
+        (Direction::Write, false) if are_held => {
             "gather them into large writes: a buffer in the program, or write-back around it"
         }
+        (Direction::Write, false) => "gather them into large writes: a buffer in the program",
         (Direction::Read, false) => {
             "read large pieces into a buffer and take the records from there"
         }
@@ -109,7 +113,7 @@ fn small(run: &Run<'_>, direction: Direction) -> Option<Finding> {
     let rule = NAMES[usize::from(direction == Direction::Read)];
     let files = paths(&files, |file| small_calls(file, direction));
     let mut finding = weight.finding(run, (rule, confidence), message, remedy, files);
-    if direction == Direction::Write && !shared {
+    if direction == Direction::Write && !shared && are_held {
         let strategy = Some("write-back".to_owned());
         finding.remedy = finding.remedy.map(|remedy| Remedy { strategy, ..remedy });
     }
