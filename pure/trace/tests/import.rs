@@ -269,3 +269,75 @@ fn a_new_program_inherits_what_was_not_marked_to_be_closed() {
     );
     assert_eq!(trace.header.losses.left_out_calls.values().sum::<u64>(), 1);
 }
+
+/// Function, path, offset and argument of the rows of these calls.
+fn told(lines: &[&str]) -> Vec<(&'static str, String, i64, i64)> {
+    let (trace, events) = rows(lines);
+    let path = |event: &Event| event.file.index().map(|file| trace.header.files[file].path.clone());
+    let row = |event: &Event| {
+        (event.function.name(), path(event).unwrap_or_default(), event.offset, event.argument)
+    };
+    events.iter().map(row).collect()
+}
+
+fn written(lines: &[&str]) -> Vec<String> {
+    let writes = told(lines).into_iter().filter(|row| row.0 == "write");
+    writes.map(|(_, path, offset, _)| format!("{path} {offset}")).collect()
+}
+
+/// As shells do it for `echo > file`: the number of the file is standard output's again afterwards.
+#[test]
+fn a_number_stands_for_what_was_copied_to_it_last() {
+    let lines = [
+        "openat(AT_FDCWD, \"/out\", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3",
+        "fcntl(1, F_DUPFD, 10) = 10",
+        "fcntl(10, F_SETFD, FD_CLOEXEC) = 0",
+        "dup2(3, 1) = 1",
+        "close(3) = 0",
+        "write(1, \"x\", 1) = 1",
+        "fcntl(1, F_DUPFD_CLOEXEC, 20) = 20",
+        "write(20, \"x\", 1) = 1",
+        "dup2(10, 1) = 1",
+        "write(1, \"no file\", 7) = 7",
+        "execve(\"/bin/x\", [\"x\"], 0x7) = 0",
+        "write(20, \"closed\", 6) = 6",
+    ];
+    assert_eq!(written(&lines), ["/out 0", "/out 1"]);
+    let ranges = [
+        "openat(AT_FDCWD, \"/out\", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3",
+        "close_range(3, 4294967295, 0) = 0",
+        "write(3, \"a pipe\", 6) = 6",
+    ];
+    assert_eq!(written(&ranges), [""; 0]);
+}
+
+#[test]
+fn numbers_of_raw_and_verbose_traces_say_what_names_say() {
+    let by_name = [
+        "openat(AT_FDCWD, \"/in\", O_RDONLY|O_CLOEXEC) = 3",
+        "lseek(3, 5, SEEK_CUR) = 5",
+        "openat2(AT_FDCWD, \"/in\", {flags=O_RDONLY|O_CLOEXEC, resolve=0}, 24) = 4",
+        "truncate(\"/in\", 7) = 0",
+    ];
+    let raw = [
+        "openat(-100, \"/in\", 0x80000) = 3",
+        "lseek(3, 5, 0x1) = 0x5",
+        "openat2(-100, \"/in\", {flags=0x80000, resolve=0}, 24) = 4",
+        "truncate(\"/in\", 7) = 0",
+    ];
+    let verbose = [
+        "openat(-100 /* AT_FDCWD */, \"/in\", 0x80000 /* O_RDONLY|O_CLOEXEC */) = 3",
+        "lseek(3, 5, 0x1 /* SEEK_CUR */) = 5",
+        "openat2(-100 /* AT_FDCWD */, \"/in\", {flags=0x80000 /* O_RDONLY|O_CLOEXEC */, resolve=0}, 24) = 4",
+        "truncate(\"/in\", 7) = 0",
+    ];
+    let wanted = [
+        ("openat", "/in".to_owned(), -1, 0o2000000),
+        ("lseek", "/in".to_owned(), 5, 1),
+        ("openat", "/in".to_owned(), -1, 0o2000000),
+        ("truncate", "/in".to_owned(), -1, -1),
+    ];
+    for lines in [by_name, raw, verbose] {
+        assert_eq!(told(&lines), wanted);
+    }
+}

@@ -6,7 +6,7 @@
 
 use super::ImportError;
 use super::shared::{self, Files};
-use super::strace_line::{Call, Saying, call, parse, unquoted};
+use super::strace_line::{Call, Saying, call, number, parse, unquoted};
 use crate::finish::{adopt, outer_first};
 use crate::{
     Class, Clock, Event, Function, MOVED_SOURCE, MOVED_TARGET, Origin, ProcessEntry, Trace,
@@ -191,7 +191,8 @@ impl Import {
                 self.absolute(&Event { process, ..Event::of(Function::CHDIR) }, None, &path);
             self.processes[process as usize].directory = directory;
         }
-        let known = function(call.name);
+        self.follow_descriptors(self.tasks[&pid].process, call, result);
+        let known = function(call);
         let Some(function) = known.filter(|f| f.class() != Class::Process) else {
             return if known.is_none() {
                 self.leave_out(call.name)
@@ -209,6 +210,49 @@ impl Import {
         match self.filled(event, call) {
             Some(event) => self.trace.events.push(event),
             None => self.leave_out(NO_FILE),
+        }
+        if function.class() == Class::Dup {
+            self.copied_descriptor(process, call, result);
+        }
+    }
+
+    /// What closes descriptors, or has them closed when another program begins, and is no row itself.
+    fn follow_descriptors(&mut self, process: u32, call: &Call, result: i64) {
+        let text = |index: usize| call.arguments.get(index).copied().unwrap_or("");
+        let Process { descriptors, closed_by_exec, .. } = &mut self.processes[process as usize];
+        match (call.name, descriptor(text(0))) {
+            _ if result < 0 => {}
+            ("fcntl", Some(fd)) if text(1) == "F_SETFD" => {
+                closed_by_exec.retain(|&other| other != fd);
+                if text(2).contains("FD_CLOEXEC") {
+                    closed_by_exec.push(fd);
+                }
+            }
+            ("close_range", Some(first)) if !text(2).contains("CLOEXEC") => {
+                let last =
+                    number(text(1)).map_or(i32::MAX, |last| last.min(i32::MAX.into()) as i32);
+                descriptors.retain(|fd, _| !(first..=last).contains(fd));
+            }
+            _ => {}
+        }
+    }
+
+    /// The number stands for what was copied from now on, and for nothing known where that is not known.
+    fn copied_descriptor(&mut self, process: u32, call: &Call, result: i64) {
+        if result < 0 {
+            return;
+        }
+        let (from, to) = (call.arguments.first().and_then(|fd| descriptor(fd)), result as i32);
+        let Process { descriptors, closed_by_exec, .. } = &mut self.processes[process as usize];
+        match from.and_then(|from| descriptors.get(&from).copied()) {
+            Some(description) => descriptors.insert(to, description),
+            None => descriptors.remove(&to),
+        };
+        if from != Some(to) {
+            closed_by_exec.retain(|&other| other != to);
+        }
+        if call.arguments.iter().any(|argument| argument.contains("CLOEXEC")) {
+            closed_by_exec.push(to);
         }
     }
 
@@ -254,6 +298,12 @@ impl Import {
                 Some(Event { file, argument, function, ..event })
             }
             Class::Copy => self.copied(event, call),
+            Class::Truncate | Class::Attribute if has_path(text(0), text(1)) => {
+                let file = self.path_argument(&event, call)?;
+                let is_cut = event.function.class() == Class::Truncate;
+                let length = number(text(1)).filter(|_| is_cut).unwrap_or(event.length);
+                Some(Event { file, length, ..event })
+            }
             _ => self.on_descriptor(event, call),
         }
     }
@@ -308,8 +358,7 @@ impl Import {
 
     fn opened(&mut self, event: Event, call: &Call) -> Option<Event> {
         let file = self.path_argument(&event, call)?;
-        let flags = call.arguments.iter().find(|argument| argument.starts_with("O_"));
-        let flags = flags.map_or(0o1101, |flags| open_flags(flags));
+        let flags = flags_of_open(call);
         if event.result >= 0 {
             const APPEND_WITHOUT_TRUNCATE: i64 = 0o2000;
             let position = (flags & 0o3000 != APPEND_WITHOUT_TRUNCATE).then_some(0);
@@ -339,19 +388,18 @@ impl Import {
                 event
             }
             Class::Dup => {
-                if event.result >= 0 {
-                    descriptors.insert(event.result as i32, id);
-                }
-                Event { argument: number(1).unwrap_or(-1), ..event }
+                let place = if event.function == Function::FCNTL_DUPFD { 2 } else { 1 };
+                Event { argument: number(place).unwrap_or(-1), ..event }
             }
             Class::Read | Class::Write => self.transferred(event, call, id),
             Class::Seek => {
                 if event.result >= 0 {
                     self.descriptions[id].position = Some(event.result);
                 }
-                let whence = ["SEEK_SET", "SEEK_CUR", "SEEK_END"];
-                let whence = whence.iter().position(|name| call.arguments.get(2) == Some(name));
-                let argument = whence.map_or(-1, |whence| whence as i64);
+                let names = ["SEEK_SET", "SEEK_CUR", "SEEK_END"];
+                let named = || names.iter().position(|name| call.arguments.get(2) == Some(name));
+                let whence = number(2).or_else(|| named().map(|whence| whence as i64));
+                let argument = whence.unwrap_or(-1);
                 Event { offset: number(1).unwrap_or(-1), argument, ..event }
             }
             Class::Truncate => Event { length: number(1).unwrap_or(-1), ..event },
@@ -427,8 +475,9 @@ fn is_fork(name: &str) -> bool {
 }
 
 /// The function of the table for a system call; some have other names there.
-fn function(name: &str) -> Option<Function> {
-    let name = match name {
+fn function(call: &Call) -> Option<Function> {
+    let name = match call.name {
+        "fcntl" => return function_of_fcntl(call.arguments.get(1)?),
         "pread64" => "pread",
         "pwrite64" => "pwrite",
         "newfstatat" => "fstatat",
@@ -439,9 +488,21 @@ fn function(name: &str) -> Option<Function> {
         "execve" | "execveat" => "exec",
         "exit_group" => "exit",
         "clone" | "clone3" => "fork",
-        _ => name,
+        name => name,
     };
     Function::from_name(name)
+}
+
+/// What a command of `fcntl` does, where the table has it.
+fn function_of_fcntl(command: &str) -> Option<Function> {
+    // With `-X raw` the number alone.
+    match command.split_once("/* ").map_or(command, |(_, name)| name.trim_end_matches(" */")) {
+        "F_DUPFD" | "F_DUPFD_CLOEXEC" | "0" | "0x406" => Some(Function::FCNTL_DUPFD),
+        "F_SETFL" | "0x4" => Some(Function::FCNTL_SETFL),
+        "F_SETLK" | "F_SETLKW" | "F_OFD_SETLK" | "F_OFD_SETLKW" => Some(Function::FCNTL_LOCK),
+        "F_SETLEASE" => Some(Function::FCNTL_LEASE),
+        _ => None,
+    }
 }
 
 /// Whether a call names its file by a path: its first argument, or its second after a directory
@@ -452,7 +513,7 @@ fn has_path(first: &str, second: &str) -> bool {
 
 /// `3` or `3</path>`.
 fn descriptor(argument: &str) -> Option<i32> {
-    argument.split('<').next()?.parse().ok()
+    number(argument).map(|fd| fd as i32)
 }
 
 /// What a pointer to a number points to, `[7]` or before the call of `[7] => [9]`; none of `NULL`.
@@ -460,8 +521,20 @@ fn from_pointer(text: &str) -> Option<i64> {
     number(text.strip_prefix('[')?.split(']').next()?)
 }
 
-fn number(text: &str) -> Option<i64> {
-    text.parse().ok()
+/// The flags of a call that opens, which are where its name says, as number or by their names.
+fn flags_of_open(call: &Call) -> i64 {
+    let text = |index: usize| call.arguments.get(index).copied().unwrap_or("");
+    let told = match call.name {
+        "open" => text(1),
+        "openat" => text(2),
+        // `{flags=O_RDONLY, resolve=0}`
+        "openat2" => {
+            let flags = text(2).split_once("flags=").map_or("", |(_, rest)| rest);
+            flags.split([',', '}']).next().unwrap_or("")
+        }
+        _ => return 0o1101,
+    };
+    number(told).unwrap_or_else(|| open_flags(told))
 }
 
 /// The numbers of open flags on Linux (x86-64); unknown names count nothing.

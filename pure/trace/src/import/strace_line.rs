@@ -83,7 +83,8 @@ pub(super) fn call(text: &str) -> Option<Call<'_>> {
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let (arguments, rest) = is_name.then(|| split_arguments(rest))??;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
-    let (outcome, took) = match rest.rsplit_once('<') {
+    // With -y a descriptor that is returned has its path in such brackets, too, but behind no space.
+    let (outcome, took) = match rest.rsplit_once(" <") {
         Some((outcome, took)) => (outcome, Some(nanos(took.strip_suffix('>')?)?)),
         None => (rest, None),
     };
@@ -93,15 +94,20 @@ pub(super) fn call(text: &str) -> Option<Call<'_>> {
 }
 
 fn result(value: &str, error: Option<&str>) -> Option<i64> {
-    // With -y a descriptor is followed by its path.
-    let number = value.split('<').next()?;
-    let number = match number.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok()? as i64,
-        None => number.parse().ok()?,
-    };
-    match (number, error) {
+    match (number(value)?, error) {
         (-1, Some(name)) => Some(-errno(name)),
-        _ => Some(number),
+        (number, _) => Some(number),
+    }
+}
+
+/// A number, in the system that `-X raw` or `-e raw` has it in; with -y, without the path behind it, with
+/// `-X verbose` without the comment.
+pub(super) fn number(text: &str) -> Option<i64> {
+    let digits = text.split(['<', ' ']).next()?;
+    match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok().map(|number| number as i64),
+        None if digits.len() > 1 && digits.starts_with('0') => i64::from_str_radix(digits, 8).ok(),
+        None => digits.parse().ok(),
     }
 }
 
@@ -136,17 +142,25 @@ fn errno(name: &str) -> i64 {
     NUMBERS.iter().find(|row| row.0 == name).map_or(5, |row| row.1)
 }
 
-/// The arguments up to the closing parenthesis, and what follows it. Commas in strings, structures
-/// and lists do not separate.
+/// The arguments up to the closing parenthesis, and what follows it. Commas in strings, structures,
+/// lists and the paths that -y tells of descriptors do not separate.
 fn split_arguments(text: &str) -> Option<(Vec<&str>, &str)> {
     let mut arguments = Vec::new();
     let (mut depth, mut start, mut quoted, mut escaped) = (0, 0, false, false);
+    let (mut in_path, mut before) = (false, b' ');
     for (index, byte) in text.bytes().enumerate() {
+        let after = std::mem::replace(&mut before, byte);
         match byte {
+            // strace escapes brackets in paths; those of connections have an arrow.
+            b'>' if in_path => in_path = after == b'-',
+            _ if in_path => {}
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
             b'"' => quoted = !quoted,
             _ if quoted => {}
+            b'<' if after.is_ascii_alphanumeric() && !text[index..].starts_with("<<") => {
+                in_path = true;
+            }
             b'(' | b'[' | b'{' => depth += 1,
             b')' if depth == 0 => {
                 let last = text[start..index].trim();
@@ -212,6 +226,25 @@ mod tests {
         };
         let time_ns = 1_700_000_000_000_123_000;
         assert_eq!(line, Some(Line { pid: 77, time_ns, saying: Saying::Finished(call) }));
+    }
+
+    #[test]
+    fn a_path_behind_a_descriptor_is_one_with_it_whatever_is_in_it() {
+        let parsed = call(r#"dup2(3</a, (b"[>, 1<TCP:[1.2.3.4:5->6.7.8.9:10]>) = 1</a, (b"[>"#);
+        let dup = parsed.unwrap();
+        assert_eq!(dup.arguments, [r#"3</a, (b"[>"#, "1<TCP:[1.2.3.4:5->6.7.8.9:10]>"]);
+        assert_eq!((dup.result, dup.took_ns), (Some(1), None));
+        let cut = "read(3</a>, \"x\", 1) = 1 <0.0000";
+        assert_eq!(call(cut), None);
+        assert_eq!(call("kill(1, 1<<2, 3) = 0").unwrap().arguments, ["1", "1<<2", "3"]);
+    }
+
+    #[test]
+    fn a_number_is_told_in_any_system() {
+        let told = ["-100", "0xffffffffffffff9c", "0x241 /* O_WRONLY|… */", "7</a>", "0644", "0"];
+        let numbers = [-100, -100, 0x241, 7, 0o644, 0].map(Some);
+        assert_eq!(told.map(number), numbers);
+        assert_eq!(["", "O_RDONLY", "\"7\"", "09"].map(number), [None; 4]);
     }
 
     #[test]
