@@ -61,6 +61,18 @@ fn mdtest_tells_rates_by_operation_and_no_times_are_taken_for_rates() {
 }
 
 #[test]
+fn mdtest_tells_rates_of_iterations_where_it_has_those_of_ranks_beside() {
+    let text = "mdtest-4.0.0 was launched with 2 total task(s) on 1 node(s)\n\
+        2 tasks, 200 files/directories\n\n\
+        SUMMARY rate (in ops/sec): (of 2 iterations)\n   \
+        Operation     per Rank: Max  Min  Mean  per Iteration: Max  Min  Mean  Std Dev\n   \
+        File creation   100.5 90.5 95.5      210.000 190.000 200.000 14.142\n";
+    let all = foreign(text).unwrap().unwrap().outcome.measurements;
+    assert_eq!(rows(&all), [("file creation", 0, 0.0, 200.0)]);
+    assert_eq!(all[0].settings["statistic"], "mean of 2, 190.0 to 210.0");
+}
+
+#[test]
 fn io500_tells_bandwidths_and_rates_and_what_it_calls_invalid_is() {
     let read = foreign(&sample("io500-result_summary.txt")).unwrap().unwrap();
     let all = &read.outcome.measurements;

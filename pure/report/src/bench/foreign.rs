@@ -264,10 +264,12 @@ fn mdtest(text: &str) -> Result<Foreign, String> {
             continue;
         }
         let Some(count) = iterations else { continue };
-        let numbers = words.len().checked_sub(4).map(|at| words.split_at(at));
-        let Some((name, numbers)) = numbers.filter(|(name, _)| !name.is_empty()) else { continue };
+        let is_name = |word: &&str| word.parse::<f64>().is_err();
+        let Some(at) = words.iter().rposition(is_name) else { continue };
+        let (name, numbers) = words.split_at(at + 1);
         let numbers: Vec<f64> = numbers.iter().filter_map(|word| word.parse().ok()).collect();
-        let [max, min, mean, _] = numbers[..] else { continue };
+        // With statistics of ranks it tells those of single ranks before those of iterations.
+        let [.., max, min, mean, _] = numbers[..] else { continue };
         let name = name.join(" ").trim_end_matches([':', ' ']).to_lowercase();
         let mut settings = Vec::new();
         if count > 1 {

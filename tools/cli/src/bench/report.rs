@@ -103,7 +103,10 @@ fn different(paths: &[PathBuf]) -> Result<Vec<Outcome>, Failure> {
 fn read(path: &Path) -> Result<Outcome, Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         Failure::new(format!("{} is not a result of iolab bench: {why}", path.display()))
-            .hint("`iolab bench … --output FILE` writes one")
+            .hint(
+                "`iolab bench … --output FILE` writes one; of other tools IOR's JSON (-O summaryFormat=JSON), the output of mdtest, \
+                 the summary of IO500 and CSV of elbencho are read",
+            )
     };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
     if let Some(read) = foreign(&text) {
