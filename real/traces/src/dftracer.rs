@@ -14,8 +14,8 @@ const HEAD_BYTES: u64 = 4_096;
 /// Whether a file begins as a trace of DFTracer does, or a directory holds some and none of ours.
 pub(crate) fn is_trace(path: &Path) -> bool {
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => begins_as_trace(path),
-        Ok(metadata) if metadata.is_dir() => files(path).iter().any(|file| begins_as_trace(file)),
+        Ok(metadata) if metadata.is_file() => is_named_so(path) || begins_as_trace(path),
+        Ok(metadata) if metadata.is_dir() => !files(path).is_empty(),
         _ => false,
     }
 }
@@ -26,14 +26,17 @@ fn begins_as_trace(path: &Path) -> bool {
     read.is_ok() && import::is_dftracer(&head)
 }
 
+/// Whether it has the name of such a trace: one that says nothing is one all the same.
+fn is_named_so(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    (name.ends_with(".pfw") || name.ends_with(".pfw.gz")) && path.is_file()
+}
+
 /// The traces in a directory, in the order of their names.
 fn files(directory: &Path) -> Vec<PathBuf> {
-    let is_named_so = |path: &PathBuf| {
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        (name.ends_with(".pfw") || name.ends_with(".pfw.gz")) && path.is_file()
-    };
     let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-    let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(is_named_so).collect();
+    let mut files: Vec<_> =
+        entries.map(|entry| entry.path()).filter(|path| is_named_so(path)).collect();
     files.sort();
     files
 }

@@ -140,3 +140,15 @@ fn tables_of_recorder_are_read_where_there_is_no_text() {
     fs::write(texts.join("0.txt"), "0.1 0.2 pwrite 0 0 ( /data/a 0x1 8 4096 )\n").unwrap();
     assert_eq!(load(place.path()).unwrap().events.len(), 1, "texts are finer");
 }
+
+#[test]
+fn a_trace_of_dftracer_without_an_event_is_named_as_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("idle.pfw");
+    fs::write(&path, "[\n").unwrap();
+    for path in [&path, directory.path()] {
+        assert_eq!(Format::of(path), Some(Format::Dftracer));
+        let refusal = Format::Dftracer.load(path).unwrap_err().to_string();
+        assert!(refusal.contains("has no event"), "{refusal}");
+    }
+}
