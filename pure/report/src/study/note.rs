@@ -94,12 +94,12 @@ pub fn not_compared(differences: &BTreeMap<String, String>) -> Option<String> {
         return None;
     }
     let names: Vec<&str> = differences.keys().map(String::as_str).take(5).collect();
-    Some(format!(
-        "the command is not deterministic: plain runs differ in {} outputs ({}), which are not \
-         compared",
-        differences.len(),
-        names.join(", "),
-    ))
+    let names = names.join(", ");
+    let told = match differences.len() {
+        1 => format!("1 output ({names}), which is not compared"),
+        count => format!("{count} outputs ({names}), which are not compared"),
+    };
+    Some(format!("the command is not deterministic: plain runs differ in {told}"))
 }
 
 /// Why the strategy that is shown is faster or slower, where it is: the largest difference of its recorded run
@@ -163,6 +163,10 @@ mod tests {
         let differences = ('a'..='g').map(|name| (name.to_string(), "differs".to_owned()));
         let plain = Runs { differences: differences.collect(), ..Runs::default() };
         let note = not_deterministic(&plain).unwrap();
-        assert!(note.contains("in 7 outputs (a, b, c, d, e), which"), "{note}");
+        assert!(note.contains("in 7 outputs (a, b, c, d, e), which are"), "{note}");
+        let one = Runs { differences: [("a".to_owned(), String::new())].into(), ..plain };
+        assert!(
+            not_deterministic(&one).unwrap().ends_with("in 1 output (a), which is not compared")
+        );
     }
 }
