@@ -76,25 +76,26 @@ impl<'a> Facts<'a> {
             whole => (ns as f64 / whole as f64).min(1.0),
         };
         let spending = || by_process.iter().filter(|(_, ns)| **ns > 0);
+        let threads =
+            |process: u32| u64::from(self.analysis.processes[process as usize].threads.max(1));
         let alone = spending().map(|(&process, &ns)| {
-            let threads = u64::from(self.analysis.processes[process as usize].threads.max(1));
             let wall_ns = self.wall_ns[process as usize];
             let is_most = self.is_rank(process) || wall_ns >= self.run_ns / 2;
             let whole_ns = if is_most { wall_ns } else { self.run_ns };
-            (of(ns, whole_ns.saturating_mul(threads)), self.whole(process, is_most))
+            (of(ns, whole_ns.saturating_mul(threads(process))), self.whole(process, is_most))
         });
         // One after the other they may take what none of them does alone.
-        let helpers = || spending().filter(|(process, _)| !self.is_rank(**process));
-        let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
-        let walls_ns = sum(&mut helpers().map(|(process, _)| self.wall_ns[*process as usize]));
-        let together = helpers().nth(1).map(|_| {
-            let count = helpers().count();
-            let whole = match walls_ns > self.run_ns {
-                true => format!("the run time of {count} processes"),
-                false => "the run time".to_owned(),
-            };
-            (of(sum(&mut helpers().map(|(_, ns)| *ns)), walls_ns.max(self.run_ns)), whole)
-        });
+        let (mut count, mut ns, mut walls_ns) = (0, 0_u64, 0_u64);
+        for (&process, spent_ns) in spending().filter(|(process, _)| !self.is_rank(**process)) {
+            let wall_ns = self.wall_ns[process as usize].saturating_mul(threads(process));
+            count += 1;
+            (ns, walls_ns) = (ns.saturating_add(*spent_ns), walls_ns.saturating_add(wall_ns));
+        }
+        let whole = match walls_ns > self.run_ns {
+            true => format!("the run time of {count} processes"),
+            false => "the run time".to_owned(),
+        };
+        let together = (count > 1).then(|| (of(ns, walls_ns.max(self.run_ns)), whole));
         let hardest = alone.chain(together);
         let hardest = hardest.reduce(|one, other| if other.0 > one.0 { other } else { one });
         hardest.unwrap_or((0.0, "the run time".to_owned()))

@@ -1088,6 +1088,16 @@ fn what_a_process_of_a_moment_does_is_held_against_the_whole_run() {
     let many = with_helpers(20, 2_083_333);
     assert_eq!((many.severity, many.evidence.share_of.as_str()), (Severity::High, "the run time"));
     assert!((many.evidence.share_of_run - 0.5).abs() < 0.01, "{:?}", many.evidence);
+    // Of four threads, one at a time makes such a call.
+    let mut threaded = Program::processes(2);
+    for process in 0..2 {
+        for call in 0..400 {
+            let event = Event { thread: call % 4, ..Event::of(Function::STAT) };
+            threaded.on(process).call("/where", event);
+        }
+    }
+    let share = threaded.finding("stat-storm").evidence.share_of_run;
+    assert!((share - 0.25).abs() < 0.01, "{share}");
 }
 
 #[test]

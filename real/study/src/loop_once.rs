@@ -4,7 +4,7 @@
 //! The user's slips come out before anything is touched; from then on every way out puts the user's
 //! directory back.
 
-use crate::runs::{Run, Runner, ending};
+use crate::runs::{Run, Runner, begin, ending};
 use crate::same::Same;
 use crate::tree::{self, Span};
 use crate::tuning::Search;
@@ -131,7 +131,7 @@ pub(crate) struct Loop<'a> {
 
 impl Loop<'_> {
     fn study(mut self, trials: &Trials, watcher: &mut dyn Watcher) -> Result<Study, StudyError> {
-        watcher.step("running the command as it is");
+        begin(watcher);
         let first = self.first_run()?;
         watcher.step("recording it");
         let recorded = self.record(&first)?;

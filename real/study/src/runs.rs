@@ -1,9 +1,12 @@
 //! One run of the command: started in its place, watched, timed, its words kept.
 
-use crate::StudyError;
 use crate::tree::Span;
+use crate::{StudyError, Watcher};
+use rustix::fs::FileType;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -115,12 +118,12 @@ impl Runner {
         }
     }
 
-    /// Runs a command to its end, without input.
+    /// Runs a command to its end, with the input of all runs.
     pub(crate) fn run(&self, command: &mut Command, directory: &Path) -> Result<Run, StudyError> {
         self.check()?;
         let program = command.get_program().to_string_lossy().into_owned();
         command.current_dir(directory);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(input(std::io::stdin().as_fd())).stdout(Stdio::piped()).stderr(Stdio::piped());
         let began = Instant::now();
         let mut child = command.spawn().map_err(|error| {
             StudyError::new(format!("cannot run `{program}`: {error}"))
@@ -135,6 +138,36 @@ impl Runner {
         self.check()?;
         Ok(Run { seconds, span: None, status, output: heard(output), errors: heard(errors) })
     }
+}
+
+/// Tells of the first run, and of the input that none can have.
+pub(crate) fn begin(watcher: &dyn Watcher) {
+    if let Some(lack) = lack_of_input(std::io::stdin().as_fd()) {
+        watcher.step(lack);
+    }
+    watcher.step("running the command as it is");
+}
+
+/// What a person is told before the runs, if they cannot have the input that the study was given.
+fn lack_of_input(own: BorrowedFd<'_>) -> Option<&'static str> {
+    let status = rustix::fs::fstat(own).ok()?;
+    FileType::from_raw_mode(status.st_mode)
+        .is_fifo()
+        .then_some("standard input is a pipe, of which no run gets anything: give a file, < FILE")
+}
+
+/// What a run reads: the file that is the study's own input, opened anew for each and from the same place on, so that
+/// all of them read the same. Nothing where it is none: a pipe or a terminal says something once.
+fn input(own: BorrowedFd<'_>) -> Stdio {
+    let reopened = || -> std::io::Result<File> {
+        if !FileType::from_raw_mode(rustix::fs::fstat(own)?.st_mode).is_file() {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let mut file = File::open(format!("/proc/self/fd/{}", own.as_raw_fd()))?;
+        file.seek(SeekFrom::Start(rustix::fs::tell(own)?))?;
+        Ok(file)
+    };
+    reopened().map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
 type Listener = JoinHandle<Words>;
@@ -172,6 +205,25 @@ pub(crate) fn ending(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_run_reads_the_file_that_is_the_input_from_the_same_place_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("input");
+        std::fs::write(&path, "title\nfirst\n").unwrap();
+        let mut file = File::open(&path).unwrap();
+        file.seek(SeekFrom::Start(6)).unwrap();
+        let read = |from: BorrowedFd<'_>| {
+            let done = Command::new("cat").stdin(input(from)).output().unwrap();
+            String::from_utf8(done.stdout).unwrap()
+        };
+        assert_eq!([read(file.as_fd()), read(file.as_fd())], ["first\n", "first\n"]);
+        assert_eq!(lack_of_input(file.as_fd()), None);
+        let (pipe, mut end) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut end, b"once").unwrap();
+        assert_eq!(read(pipe.as_fd()), "", "what a pipe says nobody can read twice");
+        assert!(lack_of_input(pipe.as_fd()).unwrap().contains("is a pipe"));
+    }
 
     fn run(script: &str) -> Run {
         let runner = Runner::default();

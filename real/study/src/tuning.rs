@@ -5,7 +5,7 @@
 //! that fails meanwhile, end the rounds, and what is known so far stands.
 
 use crate::loop_once::{Job, Loop, words};
-use crate::runs::{Run, ending};
+use crate::runs::{Run, begin, ending};
 use crate::{Laboratory, StudyError, Watcher, tree};
 use iolab_policy::insitu::StrategySpec;
 use iolab_report::advice::{Candidate, Candidates, Estimate, Means, Permission, candidates, field};
@@ -104,7 +104,7 @@ impl Job<'_> {
 impl Loop<'_> {
     fn tune(mut self, tuning: &Search, watcher: &mut dyn Watcher) -> Result<Tuned, StudyError> {
         let began = Instant::now();
-        watcher.step("running the command as it is");
+        begin(watcher);
         let first = self.first_run()?;
         // A run is as long as that, with a fresh place before it and a comparison after it.
         let run_s = began.elapsed().as_secs_f64();
