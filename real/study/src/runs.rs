@@ -123,7 +123,10 @@ impl Runner {
         self.check()?;
         let program = command.get_program().to_string_lossy().into_owned();
         command.current_dir(directory);
-        command.stdin(input(std::io::stdin().as_fd())).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(input(std::io::stdin().as_fd()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let began = Instant::now();
         let mut child = command.spawn().map_err(|error| {
             StudyError::new(format!("cannot run `{program}`: {error}"))
