@@ -75,13 +75,17 @@ pub(crate) fn open(call: &mut Call<'_>) {
     call.with(|state| state.files.insert(handle, file));
 }
 
+/// Kinds of file systems that ROMIO and its relatives know before a name, those of old versions too.
+const KINDS: &str = "ufs nfs xfs panfs pvfs pvfs2 gpfs lustre daos ime quobyte testfs pfs piofs hfs sfs bgl \
+    bglockless zoidfs plfs ntfs gridftp";
+
 /// The path a name stands for: absolute, without the kind of file system that some families take
-/// before it (`ufs:out`).
+/// before it (`ufs:out`). What else stands before a colon belongs to the name (`step_12:00:00`).
 pub(crate) fn path_of(name: &[u8], family: &Family) -> Vec<u8> {
     let kind = name.split(|&byte| byte == b':').next().unwrap_or_default();
     let has_kind = family.names_have_kinds
         && kind.len() < name.len()
-        && kind.iter().all(u8::is_ascii_alphanumeric);
+        && KINDS.split_ascii_whitespace().any(|known| known.as_bytes().eq_ignore_ascii_case(kind));
     let name = if has_kind { &name[kind.len() + 1..] } else { name };
     let path = Path::new(std::ffi::OsStr::from_bytes(name));
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

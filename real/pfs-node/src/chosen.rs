@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Globs of files that live in the file system, one in a line.
 pub const GLOBS: &str = "IOLAB_FS_FILES";
@@ -49,7 +49,7 @@ impl Chosen {
     }
 
     fn first_of(&self, plain: &Path, real: impl FnOnce(&Path) -> PathBuf) -> Option<Vec<u8>> {
-        let path = normal(plain);
+        let path = name_of(&climbed(plain), Path::new("/"));
         let real = real(Path::new(OsStr::from_bytes(&path))).into_os_string().into_vec();
         [real, path].into_iter().find(|path| self.holds(path))
     }
@@ -58,6 +58,19 @@ impl Chosen {
 /// A path without what the file system's paths have not.
 pub fn normal(path: &Path) -> Vec<u8> {
     name_of(path, &env::current_dir().unwrap_or_else(|_| "/".into()))
+}
+
+/// The same path, absolute, without `..`: where that leads behind a link is the kernel's to say.
+fn climbed(path: &Path) -> PathBuf {
+    let whole = env::current_dir().unwrap_or_else(|_| "/".into()).join(path);
+    let up = |it: &Component<'_>| *it == Component::ParentDir;
+    let names: Vec<_> = whole.components().collect();
+    let Some(last) = names.iter().rposition(up) else { return whole };
+    let (way, rest) = names.split_at(last + 1);
+    match way.iter().collect::<PathBuf>().canonicalize() {
+        Ok(place) => place.join(rest.iter().collect::<PathBuf>()),
+        Err(_) => whole,
+    }
 }
 
 /// The path over no links, of a file that may only come to be.
@@ -100,5 +113,19 @@ mod tests {
         // The file is made where the link leads, so that is its name before it is there, too.
         symlink("real/x", place.join("ahead")).unwrap();
         assert_eq!(path(&format!("{}/ahead", place.display()), &all), Some(real));
+    }
+
+    #[test]
+    fn a_way_up_behind_a_link_leads_where_the_kernel_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(place.join("deep/inner")).unwrap();
+        symlink("deep/inner", place.join("link")).unwrap();
+        let at = |name: &str| format!("{}/{name}", place.display());
+        let all = at("**");
+        assert_eq!(path(&at("link/../x"), &all), Some(at("deep/x")));
+        assert_eq!(path(&at("link/../x"), &at("*")), None);
+        assert_eq!(path(&at("deep/inner/../../x"), &all), Some(at("x")));
+        assert_eq!(path(&at("gone/../x"), &all), Some(at("x")));
     }
 }

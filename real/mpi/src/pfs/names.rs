@@ -3,9 +3,9 @@
 use crate::family::Family;
 use iolab_pfs_node::chosen::{Chosen, normal};
 use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// What a name that says so itself begins with.
 const PREFIX: &[u8] = b"iolab:";
@@ -15,6 +15,8 @@ const PREFIX: &[u8] = b"iolab:";
 pub(super) struct Name {
     /// Its path: absolute, without `.`, `..` and empty names.
     pub(super) path: Vec<u8>,
+    /// As the program said it, absolute: what a kernel would make of it, with its `..` and a slash at its end.
+    pub(super) host: PathBuf,
     /// Its name said so itself: the host knows nothing of it.
     pub(super) only_here: bool,
 }
@@ -27,10 +29,11 @@ pub(super) fn ours(name: &[u8], family: &Family) -> Option<Name> {
 fn among(name: &[u8], chosen: &Chosen, family: &Family) -> Option<Name> {
     let path = |name| Path::new(OsStr::from_bytes(name));
     if let Some(rest) = name.strip_prefix(PREFIX) {
-        return Some(Name { path: normal(path(rest)), only_here: true });
+        return Some(Name { path: normal(path(rest)), host: PathBuf::new(), only_here: true });
     }
-    let plain = crate::files::path_of(name, family);
-    chosen.name(path(&plain)).map(|path| Name { path, only_here: false })
+    let host = PathBuf::from(OsString::from_vec(crate::files::path_of(name, family)));
+    let path = chosen.name(&host)?;
+    Some(Name { path, host, only_here: false })
 }
 
 /// A path for people.
@@ -54,6 +57,13 @@ mod tests {
         assert_eq!(path("/scratch/x", "/other/**\n/scratch/**"), Some("/scratch/x".to_owned()));
         assert_eq!(path("ufs:/scratch/./x", "/scratch/*"), Some("/scratch/x".to_owned()));
         assert_eq!(path("/scratch/run/x", "/scratch/*"), None);
+        // Names that differ before their last colon are two files.
+        let there =
+            |name: &str| path(name, "**").map(|path| path.rsplit('/').next().unwrap().to_owned());
+        assert_eq!(there("12:00:00"), Some("12:00:00".to_owned()));
+        assert_eq!(there("a_12:x"), Some("a_12:x".to_owned()));
+        assert_eq!(there(":x"), Some(":x".to_owned()));
+        assert_eq!(there("UFS:x:y"), Some("x:y".to_owned()));
         let here = std::env::current_dir().unwrap().join("x");
         assert_eq!(path("x", "**"), Some(here.to_str().unwrap().to_owned()));
     }

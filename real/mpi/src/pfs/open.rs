@@ -21,7 +21,7 @@ use iolab_pfs_node::{files, plain, stand_ins};
 use std::ffi::{CStr, OsStr};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// What rank 0 has got.
 #[derive(Clone, Debug, PartialEq)]
@@ -187,6 +187,22 @@ fn check_mode(mode: i32) -> Result<(), Trouble> {
     Err(Trouble::new(Class::Amode, wrong))
 }
 
+/// What the kernel would not take, though the name without its `..` and slashes is one of a file.
+fn check_way(said: &Path) -> Result<(), Trouble> {
+    if said.as_os_str().as_bytes().ends_with(b"/") {
+        let (class, text) = match said.parent().is_some_and(Path::is_dir) {
+            true => (Class::BadFile, "a slash at the end is for directories"),
+            false => (Class::NoSuchFile, "there is no such directory"),
+        };
+        return Err(Trouble::new(class, text));
+    }
+    let climbs = said.components().any(|it| it == Component::ParentDir);
+    match climbs && !said.parent().is_some_and(Path::is_dir) {
+        true => Err(Trouble::new(Class::NoSuchFile, "there is no such directory")),
+        false => Ok(()),
+    }
+}
+
 /// Opens what is there, creates what is wished, brings in what the host has. None: a plain file.
 fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Trouble> {
     check_mode(mode)?;
@@ -198,6 +214,9 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
     let is_there = files::look(client, &name.path)?.is_some();
     let creates = mode & mode::CREATE != 0;
     let host = Path::new(OsStr::from_bytes(&name.path));
+    if !name.only_here && (is_there || mode & mode::READ_ONLY == 0) {
+        check_way(&name.host)?;
+    }
     let comes_in = !is_there && !name.only_here && host.exists();
     if !is_there && !name.only_here {
         if mode & mode::READ_ONLY != 0 {
