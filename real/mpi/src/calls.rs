@@ -14,7 +14,7 @@ use crate::files::{
     Place::{Explicit, Own, Shared},
 };
 use crate::messages as msg;
-use crate::next::Next;
+use crate::next::{Next, file_of};
 use crate::pfs::{self, Work};
 use crate::profiling::comm_rank;
 use crate::recorder::{Times, door, leave_out, push, record};
@@ -24,6 +24,7 @@ use iolab_trace::Function as F;
 use iolab_trace::spool::{LeftOut, Record};
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::sync::OnceLock;
 
 /// What MPI answers when a count does not fit (`MPI_ERR_COUNT`, in every family).
 const COUNT_TOO_LARGE: i32 = 2;
@@ -38,6 +39,10 @@ thread_local! {
 /// One row of the table.
 struct Row {
     next: Next,
+    /// Its profiling twin, if it is not one itself.
+    twin: Next,
+    /// Whether another tool has this function, and looks for its twin behind it.
+    is_for_tool: OnceLock<bool>,
     /// The same function with usual counts, where this one has large ones, and which those are.
     usual: Option<(Next, &'static [usize])>,
     before: fn(&mut Call<'_>),
@@ -50,6 +55,17 @@ struct Row {
     work: Option<Work>,
     /// What it has to do with collective accesses of the program's other files.
     part: Option<Part>,
+}
+
+impl Row {
+    /// Whether another tool comes between the program and its MPI: it sees calls on files of ours as well, and asks the
+    /// twin for them, which is carried out. Its function is not where the library's twin is.
+    fn is_for_tool(&self) -> bool {
+        *self.is_for_tool.get_or_init(|| match (self.next.get(), self.twin.get()) {
+            (Some(next), Some(twin)) => file_of(next) != file_of(twin),
+            _ => false,
+        })
+    }
 }
 
 /// # Safety
@@ -65,6 +81,7 @@ unsafe fn around(
     let mut carry_out = |arguments: &mut [usize]| {
         let ours = row
             .work
+            .filter(|_| pfs::is_on() && !row.is_for_tool())
             .and_then(|work| pfs::carry_out(work, row.next.name(), arguments, has_large_counts));
         match ours {
             Some(answer) => (answer, has_large_counts),
@@ -141,7 +158,7 @@ fn finish(call: &mut Call<'_>) {
     push(record(F::MPI_FINALIZE, call.times));
 }
 
-const fn name(text: &'static str) -> &'static CStr {
+pub(crate) const fn name(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("a name of the table has no end"),
@@ -168,6 +185,8 @@ macro_rules! wrappers {
         unsafe extern "C-unwind" fn $name($($argument: usize),*) -> i32 {
             static ROW: Row = Row {
                 next: Next::new(name(concat!(stringify!($name), "\0"))),
+                twin: Next::new(name(concat!("P", stringify!($name), "\0"))),
+                is_for_tool: OnceLock::new(),
                 usual: $usual,
                 before: $before,
                 is_noted_inside: $inside,
@@ -328,6 +347,8 @@ wrappers! { false false
     MPI_Request_get_status_all PMPI_Request_get_status_all (a b c d) nothing => nothing;
     MPI_Request_get_status_any PMPI_Request_get_status_any (a b c d e) nothing => nothing;
     MPI_Request_get_status_some PMPI_Request_get_status_some (a b c d e) nothing => nothing;
+    MPI_Session_init PMPI_Session_init (a b c) nothing => nothing;
+    MPI_Session_finalize PMPI_Session_finalize (a) nothing => nothing;
     MPI_File_delete PMPI_File_delete (a b) nothing => nothing;
     MPI_File_get_size PMPI_File_get_size (a b) nothing => nothing;
     MPI_File_get_group PMPI_File_get_group (a b) nothing => nothing;

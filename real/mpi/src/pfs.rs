@@ -15,6 +15,7 @@ mod attributes;
 pub(crate) mod buffer;
 mod external;
 mod file;
+mod fortran;
 pub(crate) mod group;
 pub(crate) mod hints;
 mod names;
@@ -31,6 +32,7 @@ mod view;
 
 use crate::call::Call;
 use crate::family::Family;
+use crate::profiling;
 use crate::recorder::Times;
 use file::File;
 use numbers::Class;
@@ -63,6 +65,10 @@ pub(crate) enum Work {
     Alone(fn(&Call<'_>) -> Answer),
     /// By the MPI library, after requests of ours were seen to.
     Completes(Completing),
+    /// By the MPI library: a session begins.
+    Begins,
+    /// The same: one ends.
+    Ends,
 }
 
 /// Whether there is an instance: not looked yet, no, or yes.
@@ -92,10 +98,25 @@ pub(crate) fn completed(
     words: &[usize],
     perform: &mut dyn FnMut(&[usize]) -> i32,
 ) -> i32 {
+    let finished = |perform: &mut dyn FnMut(&[usize]) -> i32| match request::are_there() {
+        true => request::complete(Completing::Finalize, &said(name), words, perform),
+        false => perform(words),
+    };
     match work {
         Some(Work::Completes(how)) if request::are_there() => {
             request::complete(how, &said(name), words, perform)
         }
+        Some(Work::Begins) => {
+            let answer = perform(words);
+            if answer == 0 {
+                profiling::session_begun();
+            }
+            answer
+        }
+        Some(Work::Ends) => finished(&mut |words| {
+            profiling::session_ends();
+            perform(words)
+        }),
         _ => perform(words),
     }
 }
@@ -121,11 +142,11 @@ pub(crate) fn carry_out(
     let file = match work {
         Work::OnFile(_) => Some(file::find(call.word(0))?),
         Work::Alone(_) => None,
-        Work::Completes(_) => return None,
+        Work::Completes(_) | Work::Begins | Work::Ends => return None,
     };
     let carried = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Alone(work) => work(&call),
-        Work::Completes(_) => None,
+        Work::Completes(_) | Work::Begins | Work::Ends => None,
         Work::OnFile(work) => {
             let file = file.clone()?;
             let result = work(&file, &call);

@@ -1,6 +1,22 @@
 //! MPI's profiling interface (`PMPI_…`): what is asked of MPI itself, past every wrapper's record.
 
 use crate::next::Next;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Sessions of the program's that go on.
+static SESSIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// A session has begun (`MPI_Session_init`).
+pub(crate) fn session_begun() {
+    SESSIONS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// A session ends (`MPI_Session_finalize`).
+pub(crate) fn session_ends() {
+    let less = |sessions: usize| sessions.checked_sub(1);
+    // One that began before us was not counted.
+    let _ = SESSIONS.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+}
 
 /// Whether there is a communicator of all processes now.
 pub(crate) fn has_world() -> bool {
@@ -9,6 +25,11 @@ pub(crate) fn has_world() -> bool {
     let answers =
         unsafe { [initialized(&raw mut begun as usize), finalized(&raw mut over as usize)] };
     answers == [0, 0] && begun != 0 && over == 0
+}
+
+/// Whether functions of MPI may be called now: in its world, or in a session.
+pub(crate) fn is_at_work() -> bool {
+    SESSIONS.load(Ordering::Acquire) > 0 || has_world()
 }
 
 macro_rules! asked {
@@ -150,6 +171,10 @@ asked! {
     library_version = c"PMPI_Get_library_version" (text length);
     /// The error handler of a file.
     file_get_errhandler = c"PMPI_File_get_errhandler" (file handler);
+    /// Gives a file an error handler.
+    file_set_errhandler = c"PMPI_File_set_errhandler" (file handler);
+    /// Gives back a reference to an error handler.
+    errhandler_free = c"PMPI_Errhandler_free" (handler);
     /// An error handler of a function.
     file_create_errhandler = c"PMPI_File_create_errhandler" (function handler);
     /// Tells the error handler of a file of an error.

@@ -15,6 +15,8 @@ mod netcdf;
 mod properties;
 #[path = "parallel_files/stages.rs"]
 mod stages;
+#[path = "parallel_files/strangers.rs"]
+mod strangers;
 
 /// What a program left: its directory's files, and how it ended.
 type Left = BTreeMap<PathBuf, Vec<u8>>;

@@ -3,7 +3,7 @@
 use super::file::{self, File, mode};
 use super::numbers::{Class, Numbers};
 use super::session;
-use super::trouble::{self, Handler, Trouble};
+use super::trouble::{self, Handler, Made, Trouble};
 use super::view::put_offset;
 use super::{Answer, Carried};
 use crate::call::Call;
@@ -110,7 +110,7 @@ pub(super) fn set_errhandler(file: &File, call: &Call<'_>) -> Result<(), Trouble
     if handle == Numbers::here().no_handler {
         return Err(Trouble::new(Class::Arg, "the handler is MPI_ERRHANDLER_NULL"));
     }
-    file.set_handler(Handler::of(handle));
+    file.set_handler(Handler::of(handle)?);
     Ok(())
 }
 
@@ -122,15 +122,8 @@ pub(super) fn get_errhandler(file: &File, call: &Call<'_>) -> Result<(), Trouble
         Handler::Return => unsafe { file.group.give_handler(Numbers::here().errors_return, to) },
         // SAFETY: as above.
         Handler::Fatal { handle } => unsafe { file.group.give_handler(handle, to) },
-        Handler::Own { function } => {
-            // SAFETY: the program's function, and its room.
-            let made = unsafe {
-                profiling::file_create_errhandler(function, to);
-                call.family.handle_at(to)
-            };
-            trouble::keep_function(made, function);
-            Ok(())
-        }
+        // SAFETY: as above.
+        Handler::Own(held) => unsafe { held.give(to) },
     }
 }
 
@@ -138,7 +131,7 @@ pub(super) fn get_errhandler(file: &File, call: &Call<'_>) -> Result<(), Trouble
 pub(super) fn call_errhandler(call: &Call<'_>) -> Answer {
     let file = file::find(call.word(0))?;
     let (mut handle, mut code) = (file.handle(), call.int(1));
-    trouble::call(file.handler(), &mut handle, &mut code);
+    trouble::call(&file.handler(), &mut handle, &mut code);
     Some(Carried { file: None, result: Ok(()) })
 }
 
@@ -149,6 +142,6 @@ pub(super) fn create_errhandler(call: &Call<'_>) -> Answer {
         let answer = profiling::file_create_errhandler(call.word(0), call.word(1));
         (answer == 0).then(|| call.family.handle_at(call.word(1)))
     };
-    trouble::keep_function(made?, call.word(0));
+    trouble::keep_function(made?, Made::InC(call.word(0)));
     Some(Carried { file: None, result: Ok(()) })
 }

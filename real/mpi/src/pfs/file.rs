@@ -122,7 +122,7 @@ impl File {
     }
 
     pub(super) fn handler(&self) -> Handler {
-        *locked(&self.handler)
+        locked(&self.handler).clone()
     }
 
     pub(super) fn set_handler(&self, handler: Handler) {

@@ -10,6 +10,7 @@ use super::trouble::Trouble;
 use crate::call::Call;
 use crate::family::Family;
 use crate::profiling;
+use std::sync::{Mutex, PoisonError};
 
 /// A communicator of ours.
 pub(crate) struct Group {
@@ -60,7 +61,7 @@ pub(crate) fn wait(request: &mut usize, polls: u32) -> Result<(), Trouble> {
 
 /// Whether a communicator is one whose processes can open files together: of one group, and while MPI is at work.
 pub(crate) fn can_open(communicator: usize) -> bool {
-    if !profiling::has_world() || communicator == Numbers::here().no_communicator {
+    if !profiling::is_at_work() || communicator == Numbers::here().no_communicator {
         return false;
     }
     let mut is_inter = 0i32;
@@ -69,7 +70,20 @@ pub(crate) fn can_open(communicator: usize) -> bool {
     answer == 0 && is_inter == 0
 }
 
+/// Communicators of ours that are there.
+static THERE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+fn there<T>(work: impl FnOnce(&mut Vec<usize>) -> T) -> T {
+    work(&mut THERE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 impl Group {
+    /// A communicator to call what is about all of MPI's: that of all processes, or where sessions know of none, one of ours.
+    pub(crate) fn everybody() -> usize {
+        let world = profiling::has_world().then(|| Family::here().world);
+        world.or_else(|| there(|there| there.last().copied())).unwrap_or(Family::here().world)
+    }
+
     /// The processes that call `MPI_File_open(communicator, …)`, all of which come here; none: the call is for the
     /// library to judge.
     pub(crate) fn of_open(call: &Call<'_>) -> Option<Group> {
@@ -96,6 +110,7 @@ impl Group {
         };
         check(answers[0].max(answers[1]), "MPI_Comm_rank")?;
         let (rank, size) = (rank as u32, size as u32);
+        there(|there| there.push(own));
         Ok(Group { communicator: own, rank, size, polls: polls(size) })
     }
 
@@ -226,7 +241,8 @@ impl Drop for Group {
     fn drop(&mut self) {
         // SAFETY: a communicator of ours; without MPI there is nothing to give back.
         unsafe {
-            if profiling::has_world() {
+            there(|there| there.retain(|it| *it != self.communicator));
+            if profiling::is_at_work() {
                 profiling::comm_free(&raw mut self.communicator as usize);
             }
         }

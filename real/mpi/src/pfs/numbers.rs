@@ -134,6 +134,11 @@ pub(super) const fn improper_view(kind: Kind) -> Class {
 }
 
 impl Numbers {
+    /// Whether a handler is one of those that all programs have.
+    pub(crate) fn is_usual_handler(&self, handle: usize) -> bool {
+        [self.errors_return, self.errors_are_fatal, self.errors_abort].contains(&handle)
+    }
+
     /// Those of this process's family.
     pub(crate) fn here() -> &'static Numbers {
         static NUMBERS: OnceLock<Numbers> = OnceLock::new();

@@ -1,6 +1,6 @@
 //! Which function of MPI is carried out how.
 
-use super::Work::{self, Alone, Completes, OnFile};
+use super::Work::{self, Alone, Begins, Completes, Ends, OnFile};
 use super::access::{Place, Together, Wish, begun, ended, moved, started};
 use super::request::Completing;
 use super::{attributes, open, view};
@@ -21,6 +21,11 @@ pub(crate) const fn work(name: &str) -> Option<Work> {
     };
     if let Some(how) = completing(name) {
         return Some(Completes(how));
+    }
+    match name {
+        b"MPI_Session_init" => return Some(Begins),
+        b"MPI_Session_finalize" => return Some(Ends),
+        _ => {}
     }
     let name = match name {
         [rest @ .., b'_', b'c'] => rest,

@@ -1,5 +1,6 @@
 //! This process's session with the instance it was started beside.
 
+use super::group::Group;
 use super::numbers::{Class, Numbers};
 use super::trouble::Trouble;
 use crate::family::Family;
@@ -99,7 +100,7 @@ fn progress() {
     // SAFETY: the program is in a call of MPI's, and there is room for the answer; nothing is received.
     unsafe {
         let ignored = Numbers::here().ignored_status;
-        profiling::iprobe(source, tag, family.world, &raw mut flag as usize, ignored);
+        profiling::iprobe(source, tag, Group::everybody(), &raw mut flag as usize, ignored);
     }
 }
 

@@ -2,6 +2,8 @@
 //! on standard error.
 
 use super::file::File;
+use super::fortran;
+use super::group::{Group, check};
 use super::names::shown;
 use super::numbers::{Class, Numbers};
 use crate::profiling;
@@ -9,7 +11,7 @@ use iolab_pfs::Code;
 use iolab_pfs::client::Failure;
 use iolab_vocab::Refusal;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An error on its way to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,39 +79,115 @@ fn class_of(code: Code) -> Class {
 }
 
 /// What is done about errors of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Handler {
     /// The call returns its code.
     Return,
     /// The program ends: all processes, or those of the file.
     Fatal { handle: usize },
-    /// A function of the program's own.
-    Own { function: usize },
+    /// One of the program's own.
+    Own(Arc<Held>),
+}
+
+/// A handler of the program's, with a reference to it: the program may give its own back while files have it.
+#[derive(Debug)]
+pub(super) struct Held {
+    handle: usize,
+    function: Option<Made>,
+}
+
+/// The function of a handler, as its language calls it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Made {
+    InC(usize),
+    InFortran(usize),
 }
 
 /// Functions by the handles that were made of them: MPI does not tell.
-static FUNCTIONS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+static FUNCTIONS: Mutex<BTreeMap<usize, Made>> = Mutex::new(BTreeMap::new());
+/// Who changes the null file's handler, and puts back what it was.
+static NULL_FILE: Mutex<()> = Mutex::new(());
 
-fn functions<T>(work: impl FnOnce(&mut BTreeMap<usize, usize>) -> T) -> T {
+fn functions<T>(work: impl FnOnce(&mut BTreeMap<usize, Made>) -> T) -> T {
     work(&mut FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A handle was made of a function.
-pub(super) fn keep_function(handle: usize, function: usize) {
+pub(super) fn keep_function(handle: usize, function: Made) {
     functions(|functions| functions.insert(handle, function));
 }
 
+/// Writes another reference to a handler of the program's to an address. MPI gives references to what files
+/// have, and of its files the null one is always there.
+///
+/// # Safety
+/// There must be room for a handle.
+unsafe fn refer(handle: usize, to: usize) -> Result<(), Trouble> {
+    let null = Numbers::here().no_file;
+    let mut before = 0usize;
+    let _turn = NULL_FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the null file has a handler, which it gets back; and the caller's promise.
+    unsafe {
+        let answer = profiling::file_get_errhandler(null, &raw mut before as usize);
+        check(answer, "MPI_File_get_errhandler")?;
+        let mut answer = profiling::file_set_errhandler(null, handle);
+        if answer == 0 {
+            answer = profiling::file_get_errhandler(null, to);
+            profiling::file_set_errhandler(null, before);
+        }
+        if !Numbers::here().is_usual_handler(before) {
+            profiling::errhandler_free(&raw mut before as usize);
+        }
+        check(answer, "MPI_File_set_errhandler")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if profiling::is_at_work() {
+            // SAFETY: our own reference.
+            unsafe { profiling::errhandler_free(&raw mut self.handle as usize) };
+        }
+    }
+}
+
+impl Held {
+    /// What a reference of ours is one to.
+    fn new(handle: usize) -> Handler {
+        let function = functions(|functions| functions.get(&handle).copied());
+        Handler::Own(Arc::new(Held { handle, function }))
+    }
+
+    /// `MPI_File_get_errhandler`: writes a reference to an address.
+    ///
+    /// # Safety
+    /// There must be room for a handle.
+    pub(super) unsafe fn give(&self, to: usize) -> Result<(), Trouble> {
+        // SAFETY: the caller's promise.
+        unsafe { refer(self.handle, to) }
+    }
+}
+
 impl Handler {
-    /// What a handle stands for. One whose function is not known returns codes.
-    pub(super) fn of(handle: usize) -> Handler {
+    /// What a handle stands for, if it is one of those that all programs have.
+    fn of_usual(handle: usize) -> Option<Handler> {
         let numbers = Numbers::here();
-        if handle == numbers.errors_are_fatal || handle == numbers.errors_abort {
-            return Handler::Fatal { handle };
+        match handle {
+            _ if handle == numbers.errors_return => Some(Handler::Return),
+            _ if numbers.is_usual_handler(handle) => Some(Handler::Fatal { handle }),
+            _ => None,
         }
-        match functions(|functions| functions.get(&handle).copied()) {
-            Some(function) if handle != numbers.errors_return => Handler::Own { function },
-            _ => Handler::Return,
+    }
+
+    /// What a handle of the program's stands for.
+    pub(super) fn of(handle: usize) -> Result<Handler, Trouble> {
+        if let Some(usual) = Handler::of_usual(handle) {
+            return Ok(usual);
         }
+        let mut own = 0usize;
+        // SAFETY: there is room for a handle of any width.
+        unsafe { refer(handle, &raw mut own as usize)? };
+        Ok(Held::new(own))
     }
 
     /// That of files which are opened next.
@@ -119,7 +197,10 @@ impl Handler {
         let answer = unsafe {
             profiling::file_get_errhandler(Numbers::here().no_file, &raw mut handle as usize)
         };
-        if answer == 0 { Handler::of(handle) } else { Handler::Return }
+        match answer {
+            0 => Handler::of_usual(handle).unwrap_or_else(|| Held::new(handle)),
+            _ => Handler::Return,
+        }
     }
 }
 
@@ -139,29 +220,36 @@ pub(super) fn raise(file: Option<&File>, function: &str, trouble: &Trouble) -> i
     let handler = file.map_or_else(Handler::usual, File::handler);
     let mut code = Numbers::here().code(trouble.class);
     let mut handle = file.map_or(Numbers::here().no_file, File::handle);
-    call(handler, &mut handle, &mut code);
+    call(&handler, &mut handle, &mut code);
     code
 }
 
 /// Calls a handler about an error.
-pub(super) fn call(handler: Handler, handle: &mut usize, code: &mut i32) {
+pub(super) fn call(handler: &Handler, handle: &mut usize, code: &mut i32) {
     match handler {
         Handler::Return => {}
         Handler::Fatal { .. } => {
             say("the program ends: its error handler is MPI_ERRORS_ARE_FATAL or MPI_ERRORS_ABORT");
-            let world = crate::family::Family::here().world;
-            // SAFETY: MPI is initialised, and does not come back.
-            unsafe { profiling::abort(world, *code as usize) };
+            // SAFETY: MPI is at work, and does not come back.
+            unsafe { profiling::abort(Group::everybody(), *code as usize) };
         }
-        Handler::Own { function } => {
+        Handler::Own(held) => match held.function {
             // SAFETY: the program gave this function for it; it takes more arguments, which only
             // the library that calls it knows.
-            unsafe {
+            Some(Made::InC(function)) => unsafe {
                 let function: unsafe extern "C-unwind" fn(*mut usize, *mut i32, ...) =
                     std::mem::transmute(function);
                 function(handle, code, 0usize);
-            }
-        }
+            },
+            // SAFETY: as above.
+            Some(Made::InFortran(function)) => unsafe {
+                let mut number = fortran::number_of(*handle);
+                let function: unsafe extern "C-unwind" fn(*mut i32, *mut i32) =
+                    std::mem::transmute(function);
+                function(&mut number, code);
+            },
+            None => say("an error handler was made in a way that is not known: it is not called"),
+        },
     }
 }
 

@@ -35,7 +35,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if self.is_own && profiling::has_world() {
+        if self.is_own && profiling::is_at_work() {
             // SAFETY: a datatype of ours.
             unsafe { profiling::type_free(&raw mut self.handle as usize) };
         }
