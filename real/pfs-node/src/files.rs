@@ -3,11 +3,15 @@
 use crate::{Client, Memory, NoMemory};
 use iolab_pattern::Nest;
 use iolab_pfs::client::{Call, Done, Failure, FileNumber};
+use iolab_pfs::window::SLOT_BYTES;
 use iolab_pfs::{Attributes, Code, Entry, Kind, OpenWish};
 use iolab_vocab::Direction;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 use std::sync::Arc;
+
+/// What one request reads, unless stripes are shorter.
+const BLOCK_BYTES: usize = SLOT_BYTES as usize;
 
 /// A contiguous row of memory that is read into.
 pub struct Into<'a>(pub &'a mut [u8]);
@@ -67,7 +71,15 @@ impl<'a> OpenFile<'a> {
 
     /// Reads from byte `at` on; the answer is how many bytes there were.
     pub fn read_at(&self, at: u64, to: &mut [u8]) -> Result<usize, Failure> {
-        self.access(Direction::Read, at, to.len(), &mut Into(to))
+        let mut bytes = to.len();
+        if bytes > BLOCK_BYTES {
+            // Else every stripe behind the end would be asked for: most files are short, and all have an end.
+            bytes = self.size()?.saturating_sub(at).min(bytes as u64) as usize;
+        }
+        match bytes {
+            0 => Ok(0),
+            bytes => self.access(Direction::Read, at, bytes, &mut Into(&mut to[..bytes])),
+        }
     }
 
     /// Writes all bytes from byte `at` on.

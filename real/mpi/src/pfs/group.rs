@@ -10,7 +10,7 @@ use super::trouble::Trouble;
 use crate::call::Call;
 use crate::family::Family;
 use crate::profiling;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A communicator of ours.
 pub(crate) struct Group {
@@ -27,10 +27,12 @@ const POLLS_ALONE: u32 = 1000;
 const POLLS_SHARED: u32 = 20;
 
 fn polls(ranks: u32) -> u32 {
+    // libc opens a file for each question.
+    static PROCESSORS: OnceLock<i64> = OnceLock::new();
     // Not those this rank is bound to: the others are bound elsewhere.
     // SAFETY: may be asked at any time.
-    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    if i64::from(ranks) <= processors { POLLS_ALONE } else { POLLS_SHARED }
+    let processors = || unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if i64::from(ranks) <= *PROCESSORS.get_or_init(processors) { POLLS_ALONE } else { POLLS_SHARED }
 }
 
 pub(crate) fn check(answer: i32, what: &str) -> Result<(), Trouble> {

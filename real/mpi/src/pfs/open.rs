@@ -240,9 +240,6 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
     if comes_in {
         plain::import_file(client, host, &name.path)?;
     }
-    if creates {
-        files::make_parents(client, &name.path)?;
-    }
     let wish = OpenWish {
         reads: mode & mode::WRITE_ONLY == 0,
         writes: mode & mode::READ_ONLY == 0,
@@ -251,7 +248,14 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
         mode: permissions,
         layout: wished_layout(given),
     };
-    match session::call(client::Call::Open { path: name.path.clone(), wish }) {
+    let open = || session::call(client::Call::Open { path: name.path.clone(), wish });
+    let mut answer = open();
+    // Directories are asked for when they are missed: mostly they are there.
+    if creates && answer.as_ref().is_err_and(|trouble| trouble.class == Class::NoSuchFile) {
+        files::make_parents(client, &name.path)?;
+        answer = open();
+    }
+    match answer {
         Ok(Done::Opened(opened)) => Ok(Some(opened)),
         Ok(other) => Err(session::strange(&other)),
         Err(trouble) => {
