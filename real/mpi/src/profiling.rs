@@ -105,6 +105,7 @@ asked! {
     /// Gives a communicator an error handler.
     comm_set_errhandler = c"PMPI_Comm_set_errhandler" (communicator handler);
     /// Begins a duplicate of a communicator.
+    comm_dup = c"PMPI_Comm_dup" (communicator duplicate);
     comm_idup = c"PMPI_Comm_idup" (communicator duplicate request);
     /// Gives a communicator back.
     comm_free = c"PMPI_Comm_free" (communicator);

@@ -61,6 +61,23 @@ pub(crate) fn wait(request: &mut usize, polls: u32) -> Result<(), Trouble> {
     }
 }
 
+/// A communicator of ours with the processes of that one. Of a single process nobody is asked or waited for: MPICH 4.0 has
+/// no network in a session of one, and ends in its own progress.
+fn duplicate(communicator: usize, size: u32) -> Result<usize, Trouble> {
+    let (mut own, mut request) = (0usize, 0usize);
+    let to = &raw mut own as usize;
+    if size == 1 {
+        // SAFETY: the program's communicator, and room for the handle.
+        check(unsafe { profiling::comm_dup(communicator, to) }, "MPI_Comm_dup")?;
+        return Ok(own);
+    }
+    // SAFETY: the program's communicator, and room for both handles.
+    let answer = unsafe { profiling::comm_idup(communicator, to, &raw mut request as usize) };
+    check(answer, "MPI_Comm_idup")?;
+    wait(&mut request, 1)?;
+    Ok(own)
+}
+
 /// Whether a communicator is one whose processes can open files together: of one group, and while MPI is at work.
 pub(crate) fn can_open(communicator: usize) -> bool {
     if !profiling::is_at_work() || communicator == Numbers::here().no_communicator {
@@ -95,23 +112,17 @@ impl Group {
 
     /// The processes of a communicator of one group. All of them come here.
     pub(crate) fn of(communicator: usize) -> Result<Group, Trouble> {
-        let (mut own, mut request) = (0usize, 0usize);
-        // SAFETY: the program's communicator, and room for both handles.
-        let answer = unsafe {
-            profiling::comm_idup(communicator, &raw mut own as usize, &raw mut request as usize)
-        };
-        check(answer, "MPI_Comm_idup")?;
-        wait(&mut request, 1)?;
         let (mut rank, mut size) = (0i32, 0i32);
         // SAFETY: a communicator, and room for the answers.
         let answers = unsafe {
             [
-                profiling::comm_rank(own, &raw mut rank as usize),
-                profiling::comm_size(own, &raw mut size as usize),
+                profiling::comm_rank(communicator, &raw mut rank as usize),
+                profiling::comm_size(communicator, &raw mut size as usize),
             ]
         };
         check(answers[0].max(answers[1]), "MPI_Comm_rank")?;
         let (rank, size) = (rank as u32, size as u32);
+        let own = duplicate(communicator, size)?;
         there(|there| there.push(own));
         Ok(Group { communicator: own, rank, size, polls: polls(size) })
     }

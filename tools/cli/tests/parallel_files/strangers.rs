@@ -36,9 +36,11 @@ fn error_handlers_made_in_fortran_are_called_with_a_number_of_fortran() {
 /// MPICH 4.0 itself opens no file in a session, and Open MPI 4 has no sessions.
 #[test]
 fn a_program_of_sessions_has_its_files_in_the_file_system() {
-    let (left, _) = Guest::new("mpich", "sessions.c").run(2, false, &[]);
-    let parts = ["a", "b", "a", "b"].map(|part| part.repeat(5000)).concat();
-    assert!(left[Path::new("data")] == parts.as_bytes());
+    for (ranks, parts) in [(1, "aa"), (2, "abab")] {
+        let (left, _) = Guest::new("mpich", "sessions.c").run(ranks, false, &[]);
+        let wanted: String = parts.chars().map(|part| part.to_string().repeat(5000)).collect();
+        assert!(left[Path::new("data")] == wanted.as_bytes(), "{ranks} ranks");
+    }
 }
 
 #[test]
