@@ -4,7 +4,7 @@ use iolab_policy::insitu::guest::{Step, open_flags};
 use iolab_policy::insitu::rules::{Detail, Effect, effect};
 use iolab_policy::insitu::{At, Call, Guest, StrategySpec};
 use iolab_trace::function::TABLE;
-use iolab_trace::{Event, Function, Layer};
+use iolab_trace::{Event, Function};
 use iolab_vocab::FileId;
 use std::fmt::Write as _;
 
@@ -229,7 +229,7 @@ fn a_file_that_a_rename_replaces_is_true_before() {
 fn table() -> String {
     let plain = Detail::default();
     let mut text = String::new();
-    for row in TABLE.iter().filter(|row| row.layer == Layer::Posix) {
+    for row in TABLE.iter().filter(|row| row.function.is_system_call()) {
         let mut line = |what: &str, detail| {
             let said = match effect(row.function, detail) {
                 Effect::Own => "its stack answers".to_owned(),

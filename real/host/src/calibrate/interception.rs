@@ -183,7 +183,7 @@ fn past_library(number: libc::c_long, [a, b, c]: [usize; 3]) -> io::Result<usize
 /// A system call that no library sees.
 fn past_library_of(number: libc::c_long, arguments: [usize; 6]) -> io::Result<usize> {
     // SAFETY: the callers give descriptors of theirs, names that end and bytes that are there.
-    let result = unsafe { system_call(number as i64, arguments) };
+    let result = unsafe { system_call(number, arguments) };
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result as i32))
 }
 

@@ -46,10 +46,10 @@ unsafe fn made(next: &Next, function: usize, handler: *mut i32, error: *mut i32)
         let make: unsafe extern "C-unwind" fn(usize, *mut i32, *mut i32) =
             std::mem::transmute(address);
         make(function, handler, error);
-        if error.is_null() || *error == 0 {
-            if let Some(handle) = handler_of(*handler) {
-                trouble::keep_function(handle, Made::InFortran(function));
-            }
+        if (error.is_null() || *error == 0)
+            && let Some(handle) = handler_of(*handler)
+        {
+            trouble::keep_function(handle, Made::InFortran(function));
         }
     }
 }

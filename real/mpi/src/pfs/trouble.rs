@@ -153,7 +153,7 @@ impl Drop for Held {
 
 impl Held {
     /// What a reference of ours is one to.
-    fn new(handle: usize) -> Handler {
+    fn handler(handle: usize) -> Handler {
         let function = functions(|functions| functions.get(&handle).copied());
         Handler::Own(Arc::new(Held { handle, function }))
     }
@@ -187,7 +187,7 @@ impl Handler {
         let mut own = 0usize;
         // SAFETY: there is room for a handle of any width.
         unsafe { refer(handle, &raw mut own as usize)? };
-        Ok(Held::new(own))
+        Ok(Held::handler(own))
     }
 
     /// That of files which are opened next.
@@ -198,7 +198,7 @@ impl Handler {
             profiling::file_get_errhandler(Numbers::here().no_file, &raw mut handle as usize)
         };
         match answer {
-            0 => Handler::of_usual(handle).unwrap_or_else(|| Held::new(handle)),
+            0 => Handler::of_usual(handle).unwrap_or_else(|| Held::handler(handle)),
             _ => Handler::Return,
         }
     }
