@@ -27,9 +27,14 @@ pub(crate) fn has_world() -> bool {
     answers == [0, 0] && begun != 0 && over == 0
 }
 
+/// Whether a session of the program's goes on.
+pub(crate) fn is_in_session() -> bool {
+    SESSIONS.load(Ordering::Acquire) > 0
+}
+
 /// Whether functions of MPI may be called now: in its world, or in a session.
 pub(crate) fn is_at_work() -> bool {
-    SESSIONS.load(Ordering::Acquire) > 0 || has_world()
+    is_in_session() || has_world()
 }
 
 macro_rules! asked {

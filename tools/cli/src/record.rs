@@ -378,7 +378,7 @@ impl Recorded {
         for event in &trace.events {
             let calls = event.calls();
             let is_piece = event.function.class() == Class::Piece;
-            if !is_piece && once.counts(event) {
+            if once.counts(event) {
                 recorded.calls = recorded.calls.saturating_add(calls);
             }
             if event.function.layer() == Layer::Mpi {

@@ -97,17 +97,24 @@ pub fn probe_guest(path: &Path) -> io::Result<GuestCosts> {
         paired(|stopwatch| appends(path, stopwatch), |stopwatch| appends_past(&past, stopwatch))?;
     let file = File::create(path)?;
     let (_, seek_more_ns) = paired(
-        |stopwatch| seeks(stopwatch, |at| (&file).seek(SeekFrom::Start(at)).map(drop)),
+        |stopwatch| batch(stopwatch, SEEK_CALLS, |at| (&file).seek(SeekFrom::Start(at)).map(drop)),
         |stopwatch| {
             let fd = file.as_raw_fd() as usize;
-            seeks(stopwatch, |at| past_library(libc::SYS_lseek, [fd, at as usize, 0]).map(drop))
+            let seek = |at| past_library(libc::SYS_lseek, [fd, at as usize, 0]).map(drop);
+            batch(stopwatch, SEEK_CALLS, seek)
         },
     )?;
     drop(file);
     let name = CString::new(path.as_os_str().as_bytes())?;
     let (_, open_more_ns) = paired(
-        |stopwatch| opens(stopwatch, || OpenOptions::new().write(true).open(path).map(drop)),
-        |stopwatch| opens(stopwatch, || open_past(&name, libc::O_WRONLY).and_then(close_past)),
+        |stopwatch| {
+            let open = |_| OpenOptions::new().write(true).open(path).map(drop);
+            batch(stopwatch, OPEN_CALLS, open)
+        },
+        |stopwatch| {
+            let open = |_| open_past(&name, libc::O_WRONLY).and_then(close_past);
+            batch(stopwatch, OPEN_CALLS, open)
+        },
     )?;
     std::fs::remove_file(path)?;
     Ok(GuestCosts { first_write_ns, write_ns, write_more_ns, seek_more_ns, open_more_ns })
@@ -128,21 +135,16 @@ fn paired(
     Ok((summary(costs).cost_ns, summary(differences).cost_ns))
 }
 
-fn seeks(
+/// Times so many calls.
+fn batch(
     stopwatch: &mut Stopwatch,
-    mut seek: impl FnMut(u64) -> io::Result<()>,
+    calls: u64,
+    call: impl FnMut(u64) -> io::Result<()>,
 ) -> io::Result<u64> {
     stopwatch.start();
-    (0..SEEK_CALLS).try_for_each(&mut seek)?;
+    (0..calls).try_for_each(call)?;
     stopwatch.stop();
-    Ok(SEEK_CALLS)
-}
-
-fn opens(stopwatch: &mut Stopwatch, mut open: impl FnMut() -> io::Result<()>) -> io::Result<u64> {
-    stopwatch.start();
-    (0..OPEN_CALLS).try_for_each(|_| open())?;
-    stopwatch.stop();
-    Ok(OPEN_CALLS)
+    Ok(calls)
 }
 
 fn appends(path: &Path, stopwatch: &mut Stopwatch) -> io::Result<u64> {
@@ -169,19 +171,20 @@ fn appends_past(path: &Path, stopwatch: &mut Stopwatch) -> io::Result<u64> {
 
 fn open_past(name: &CStr, flags: libc::c_int) -> io::Result<usize> {
     let (name, flags) = (name.as_ptr() as usize, flags | libc::O_CLOEXEC);
-    past_library_of(libc::SYS_openat, [libc::AT_FDCWD as usize, name, flags as usize, 0o600, 0, 0])
+    past_library(libc::SYS_openat, [libc::AT_FDCWD as usize, name, flags as usize, 0o600])
 }
 
 fn close_past(fd: usize) -> io::Result<()> {
-    past_library(libc::SYS_close, [fd, 0, 0]).map(drop)
-}
-
-fn past_library(number: libc::c_long, [a, b, c]: [usize; 3]) -> io::Result<usize> {
-    past_library_of(number, [a, b, c, 0, 0, 0])
+    past_library(libc::SYS_close, [fd]).map(drop)
 }
 
 /// A system call that no library sees.
-fn past_library_of(number: libc::c_long, arguments: [usize; 6]) -> io::Result<usize> {
+fn past_library<const COUNT: usize>(
+    number: libc::c_long,
+    given: [usize; COUNT],
+) -> io::Result<usize> {
+    let mut arguments = [0; 6];
+    arguments[..COUNT].copy_from_slice(&given);
     // SAFETY: the callers give descriptors of theirs, names that end and bytes that are there.
     let result = unsafe { system_call(number, arguments) };
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result as i32))

@@ -26,11 +26,12 @@ pub(super) unsafe fn hook(call: Call) -> isize {
         let times = (start, recorder::now());
         if mode.has(Mode::RECORD_POSIX) {
             let places = Places::of(&call, result);
+            let row = row(&call, source, target, &places, times, result);
             // Rows come in the order their calls ended, what is inside of one before it.
             if result > 0 {
-                recorder::push(target_row(&call, target, &places, times, result));
+                recorder::push(target_row(&call, target, &places, row));
             }
-            recorder::push(row(&call, source, target, &places, times, result));
+            recorder::push(row);
         }
         result
     }
@@ -81,24 +82,15 @@ fn row(
     }
 }
 
-fn target_row(
-    call: &Call,
-    target: Entry,
-    places: &Places,
-    times: (u64, u64),
-    result: isize,
-) -> Record {
+/// The row that says where the bytes went, by that of the copy.
+fn target_row(call: &Call, target: Entry, places: &Places, row: Record) -> Record {
     let moved = |place: Option<i64>, bit| if place.is_none() { bit } else { 0 };
     Record {
-        start: times.0,
-        end: times.1,
         offset: places.target.unwrap_or(-1),
-        length: call.length as i64,
         argument: moved(places.source, MOVED_SOURCE) | moved(places.target, MOVED_TARGET),
-        result: result as i64,
         number: if target.is_tracked() { target.description() } else { 0 },
         fd: call.out_fd as i32,
         function: Function::COPY_TARGET.0,
-        ..Record::default()
+        ..row
     }
 }

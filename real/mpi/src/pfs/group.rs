@@ -99,8 +99,11 @@ fn there<T>(work: impl FnOnce(&mut Vec<usize>) -> T) -> T {
 impl Group {
     /// A communicator to call what is about all of MPI's: that of all processes, or where sessions know of none, one of ours.
     pub(crate) fn everybody() -> usize {
-        let world = profiling::has_world().then(|| Family::here().world);
-        world.or_else(|| there(|there| there.last().copied())).unwrap_or(Family::here().world)
+        let world = Family::here().world;
+        if !profiling::is_in_session() || profiling::has_world() {
+            return world;
+        }
+        there(|there| there.last().copied()).unwrap_or(world)
     }
 
     /// The processes that call `MPI_File_open(communicator, …)`, all of which come here; none: the call is for the

@@ -189,16 +189,13 @@ fn check_mode(mode: i32) -> Result<(), Trouble> {
 
 /// What the kernel would not take, though the name without its `..` and slashes is one of a file.
 fn check_way(said: &Path) -> Result<(), Trouble> {
-    if said.as_os_str().as_bytes().ends_with(b"/") {
-        let (class, text) = match said.parent().is_some_and(Path::is_dir) {
-            true => (Class::BadFile, "a slash at the end is for directories"),
-            false => (Class::NoSuchFile, "there is no such directory"),
-        };
-        return Err(Trouble::new(class, text));
-    }
+    let is_directory = said.as_os_str().as_bytes().ends_with(b"/");
     let climbs = said.components().any(|it| it == Component::ParentDir);
-    match climbs && !said.parent().is_some_and(Path::is_dir) {
-        true => Err(Trouble::new(Class::NoSuchFile, "there is no such directory")),
+    if (is_directory || climbs) && !said.parent().is_some_and(Path::is_dir) {
+        return Err(Trouble::new(Class::NoSuchFile, "there is no such directory"));
+    }
+    match is_directory {
+        true => Err(Trouble::new(Class::BadFile, "a slash at the end is for directories")),
         false => Ok(()),
     }
 }
