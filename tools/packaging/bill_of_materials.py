@@ -43,8 +43,17 @@ def of_crates(tool, project, place, crates, target, environment):
     return [json.loads((members[crate] / f"{FILE}.json").read_text().replace(here, "file:///iolab")) for crate in crates]
 
 
-def joined(bills, version):
-    """One bill of several: of a product with the crates that they are about."""
+def of_pages(project):
+    """What else is in the pages that are made: the packages that the viewer's script is bundled with."""
+    locked = json.loads((project / "tools/viewer/package-lock.json").read_text())["packages"]
+    shipped = json.loads((project / "tools/viewer/package.json").read_text())["dependencies"]
+    return [{"type": "library", "bom-ref": f"pkg:npm/{name}@{version}", "name": name, "version": version, "scope": "required",
+             "licenses": [{"expression": locked[f"node_modules/{name}"]["license"]}], "purl": f"pkg:npm/{name}@{version}"}
+            for name, version in shipped.items()]
+
+
+def joined(bills, version, further=()):
+    """One bill of several: of a product with the crates that they are about, and of further components."""
     parts = [bill["metadata"]["component"] for bill in bills]
     product = {"type": "application", "bom-ref": f"iolab@{version}", "name": "iolab", "version": version,
                "licenses": parts[0]["licenses"]}
@@ -57,6 +66,10 @@ def joined(bills, version):
                 known["scope"] = "required"
         for entry in bill["dependencies"]:
             depends_on.setdefault(entry["ref"], set()).update(entry.get("dependsOn", []))
+    for component in further:
+        components[component["bom-ref"]] = component
+        depends_on[product["bom-ref"]].add(component["bom-ref"])
+        depends_on[component["bom-ref"]] = set()
     return {
         "bomFormat": "CycloneDX",
         "specVersion": FORMAT,

@@ -263,7 +263,9 @@ def test_a_bill_of_several_crates_has_each_part_once_and_all_that_it_needs() -> 
             "dependencies": [{"ref": crate, "dependsOn": ["shared", *needs]}, {"ref": "shared", "dependsOn": needs}],
         }
 
-    whole = bill_of_materials.joined([bill("one", "excluded", ["a"]), bill("two", "required", ["b"])], "1.2")
+    pages = bill_of_materials.of_pages(ROOT)
+    assert [(it["name"], it["licenses"]) for it in pages] == [("uplot", [{"expression": "MIT"}])]
+    whole = bill_of_materials.joined([bill("one", "excluded", ["a"]), bill("two", "required", ["b"])], "1.2", pages)
     assert [it["bom-ref"] for it in whole["components"]] == ["a", "b", "one", "shared", "two"]
     assert whole["components"][3]["scope"] == "required"
     needs = {it["ref"]: it["dependsOn"] for it in whole["dependencies"]}

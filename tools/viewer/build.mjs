@@ -10,6 +10,16 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
+/** The licences of the packages that are in the bundle, which is in every page. */
+async function licences() {
+  const { dependencies } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
+  const texts = Object.entries(dependencies).map(async ([name, version]) => {
+    const text = await readFile(join(here, "node_modules", name, "LICENSE"), "utf8");
+    return `/*! ${name} ${version}\n${text.trim()}\n*/`;
+  });
+  return (await Promise.all(texts)).join("\n");
+}
+
 async function bundle() {
   const result = await build({
     absWorkingDir: here,
@@ -22,6 +32,7 @@ async function bundle() {
     legalComments: "none",
     outdir: "dist",
     write: false,
+    footer: { js: await licences() },
   });
   const named = (end) => result.outputFiles.find((file) => file.path.endsWith(end)).text;
   return { "viewer.js": named(".js"), "viewer.css": named(".css") };

@@ -10,3 +10,10 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   made.append(...children);
   return made;
 }
+
+/** A button; its title tells what its text does not. */
+export function button(text: string, title: string, act: () => void): HTMLButtonElement {
+  const made = element("button", { type: "button", ...(title ? { title } : {}) }, text);
+  made.addEventListener("click", act);
+  return made;
+}

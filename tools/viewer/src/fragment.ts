@@ -1,13 +1,17 @@
 // What is shown, as the fragment of the page's address: whoever opens it sees the same.
-//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process&axis=stretched&file=0.3
+//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process&axis=stretched&file=0.3&curves=on&show=longest&mark=100..2000:slow
 
 import { complete } from "./loaded.ts";
 import type { Model } from "./model.ts";
-import { CLASSES } from "./palette.ts";
-import { rangeOf } from "./range.ts";
+import { ORDERS } from "./order.ts";
+import { COLOURINGS } from "./colouring.ts";
+import { rangeOf, type Bookmark } from "./range.ts";
 import type { Track } from "./track.ts";
 
-export function encode(model: Model, file: string): string {
+/** What is open beside the rows, by key; empty where it is as at the beginning. */
+export type Panels = Record<"file" | "curves" | "show", string>;
+
+export function encode(model: Model, panels: Panels): string {
   const state = new URLSearchParams();
   const { view, selected, range, query, hidden, choices, rowHeight, grouping } = model;
   if (view.start > 0 || view.end < view.length) state.set("t", `${Math.round(view.start)}..${Math.round(view.end)}`);
@@ -21,12 +25,16 @@ export function encode(model: Model, file: string): string {
     if (range.tracks) state.set("rows", rowsOf(model, range.tracks));
   }
   if (query) state.set("q", query);
-  if (hidden.size) state.set("hide", [...hidden].map((shade) => CLASSES[shade].name).join(","));
+  if (hidden.size) state.set("hide", [...hidden].map((slot) => encodeURIComponent(model.styles[slot].name)).join(","));
   for (const [key, isOpen] of choices) state.append(isOpen ? "open" : "shut", key);
   if (rowHeight !== undefined) state.set("h", String(rowHeight));
+  if (model.order !== "place") state.set("order", model.order);
+  if (model.isOnlyMatching) state.set("only", "matching");
+  if (model.colouring !== "class") state.set("colour", model.colouring);
   if (grouping !== "run") state.set("by", grouping);
   if (model.axis !== "common") state.set("axis", model.axis);
-  if (file) state.set("file", file);
+  for (const { start, end, name } of model.bookmarks) state.append("mark", `${start}..${end}:${name}`);
+  for (const [key, value] of Object.entries(panels)) if (value) state.set(key, value);
   return state.toString();
 }
 
@@ -47,8 +55,10 @@ function rowsOf(model: Model, tracks: ReadonlySet<Track>): string {
 /** Shows what a fragment says; what it says wrongly or of another trace is passed over. */
 export async function apply(model: Model, fragment: string): Promise<void> {
   const state = new URLSearchParams(fragment);
-  const by = state.get("by");
-  if (by === "process" || (by === null && model.grouping !== "run")) model.group(by === "process" ? "process" : "run");
+  const by = oneOf(["run", "servers", "flat", "process"], state.get("by"));
+  if (by !== model.grouping) model.group(by);
+  const order = oneOf(ORDERS.map(([known]) => known), state.get("order"));
+  if (order !== model.order) await model.sort(order);
   model.stretch(state.get("axis") === "stretched" ? "stretched" : "common");
   const height = Number(state.get("h"));
   model.rowHeight = height >= 1 && height <= 20 ? height : undefined;
@@ -56,10 +66,12 @@ export async function apply(model: Model, fragment: string): Promise<void> {
   for (const key of state.getAll("open")) model.choices.set(key, true);
   for (const key of state.getAll("shut")) model.choices.set(key, false);
   model.refit();
+  await model.colour(oneOf(COLOURINGS.map(([known]) => known), state.get("colour")));
+  model.isOnlyMatching = state.get("only") === "matching";
   model.hidden.clear();
   for (const name of state.get("hide")?.split(",") ?? []) {
-    const shade = CLASSES.findIndex((candidate) => candidate.name === name);
-    if (shade >= 0) model.hidden.add(shade);
+    const slot = model.styles.findIndex((style) => encodeURIComponent(style.name) === name);
+    if (slot >= 0) model.hidden.add(slot);
   }
   await model.search(state.get("q") ?? "");
   const time = interval(state.get("t"));
@@ -67,8 +79,19 @@ export async function apply(model: Model, fragment: string): Promise<void> {
   else model.view.fit();
   const range = interval(state.get("range"));
   model.mark(range && rangeOf(...range, tracksOf(model, state.get("rows"))));
+  model.keep(state.getAll("mark").flatMap(bookmark));
   await select(model, state.get("call"));
   model.changed();
+}
+
+function bookmark(text: string): Bookmark[] {
+  const [, start, end, name] = /^(\d+)\.\.(\d+):(.+)$/s.exec(text) ?? [];
+  return name === undefined || Number(start) > Number(end) ? [] : [{ name, start: Number(start), end: Number(end) }];
+}
+
+/** A value that is known; the first where it is not. */
+function oneOf<Value extends string>(known: Value[], value: string | null): Value {
+  return known.find((candidate) => candidate === value) ?? known[0];
 }
 
 function interval(text: string | null): [number, number] | undefined {

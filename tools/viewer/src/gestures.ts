@@ -27,6 +27,14 @@ export interface Actions {
   toggleWeb(): void;
   /** Opens or closes the accesses to a file. */
   accesses(): void;
+  /** Opens or closes the curves. */
+  curves(): void;
+  /** Keeps the range or the selected call under a name. */
+  bookmark(): void;
+  /** Asks for a time or row to go to. */
+  goTo(): void;
+  /** Chooses all that is in view as the range. */
+  measure(): void;
 }
 
 interface Finger {
@@ -224,6 +232,10 @@ export class Gestures {
       "]": () => this.#actions.hop(1),
       c: () => this.#actions.toggleWeb(),
       o: () => this.#actions.accesses(),
+      m: () => this.#actions.bookmark(),
+      g: () => this.#actions.goTo(),
+      k: () => this.#actions.curves(),
+      r: () => this.#actions.measure(),
       t: () => model.stretch(model.axis === "common" ? "stretched" : "common"),
       " ": () => (this.#isSpaceDown = true),
       "/": () => this.#actions.focusSearch(),

@@ -20,7 +20,9 @@ export interface LoadedRun extends Run {
   places: Place[];
   /** Class of each call. */
   kindOf: Uint8Array;
-  /** What each call is drawn in: its class, dimmed or hidden. */
+  /** The slot of each call among the colours that are shown: its class, unless others were chosen. */
+  colourOf: Uint8Array;
+  /** What each call is drawn in: its slot, dimmed or hidden. */
   shade: Uint8Array;
   /** How many calls match the query. */
   matches: number;
@@ -48,7 +50,7 @@ export function load(data: TraceData): LoadedRun {
     first = last;
     return track;
   });
-  return { head, data, places: places(head), tracks, kindOf, shade, matches: head.count };
+  return { head, data, places: places(head), tracks, kindOf, colourOf: kindOf, shade, matches: head.count };
 }
 
 /** Unpacks what only details, marks and statistics need. */
@@ -106,15 +108,15 @@ function whereOf(run: LoadedRun): Where {
   };
 }
 
-/** Shades all calls: hidden classes are not drawn, those that do not match are dimmed. */
+/** Shades all calls: hidden slots are not drawn, those that do not match are dimmed. */
 export function shade(run: LoadedRun, hidden: ReadonlySet<number>, matches: ((at: number) => boolean) | undefined): void {
-  const { kindOf, shade } = run;
+  const { colourOf, shade } = run;
   run.matches = 0;
   for (let at = 0; at < shade.length; at++) {
-    const kind = kindOf[at];
+    const slot = colourOf[at];
     const isMatch = !matches || matches(at);
     if (isMatch) run.matches++;
-    shade[at] = hidden.has(kind) ? SHADE_HIDDEN : isMatch ? kind : SHADE_DIM;
+    shade[at] = hidden.has(slot) ? SHADE_HIDDEN : isMatch ? slot : SHADE_DIM;
   }
   for (const track of run.tracks) track.forget();
 }

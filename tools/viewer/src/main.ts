@@ -1,11 +1,14 @@
 // Starts the timeline of a page: unpacks its traces, builds the elements, connects them.
 
 import { Accesses } from "./accesses.ts";
+import { ask } from "./ask.ts";
+import { Curves } from "./curves.ts";
 import { summary } from "./details.ts";
 import { element } from "./element.ts";
 import { fromBase64, open, type Decoder, type TraceData } from "./format.ts";
-import { apply, encode } from "./fragment.ts";
+import { apply, encode, type Panels } from "./fragment.ts";
 import { Gestures } from "./gestures.ts";
+import { goTo } from "./goto.ts";
 import { Gutter } from "./gutter.ts";
 import { helpDialog } from "./help.ts";
 import { complete, type LoadedRun } from "./loaded.ts";
@@ -16,11 +19,14 @@ import { factList, Panel } from "./panel.ts";
 import { inPauses, pause } from "./pauses.ts";
 import { prefixes } from "./prefix.ts";
 import { durationsOf, Quantiles } from "./quantiles.ts";
+import { ASPECTS, type Aspect } from "./range-panel.ts";
+import { rangeOf } from "./range.ts";
 import { AXIS_PX, Stage } from "./stage.ts";
+import { saveSnapshot } from "./snapshot.ts";
 import { statistics, type Statistics } from "./statistics.ts";
 import { Toolbar } from "./toolbar.ts";
 import { groupBy } from "./tree.ts";
-import { count } from "./words.ts";
+import { count, moment } from "./words.ts";
 import { serve, Workers } from "./workers.ts";
 
 /** Below the rows there is room for the panel. */
@@ -60,6 +66,7 @@ class Timeline {
   #toolbar: Toolbar;
   #panel: Panel;
   #accesses: Accesses;
+  #curves: Curves;
   #scroller = element("div", { class: "scroller", tabindex: "-1" });
   #spacer = element("div", {});
   #body = element("div", { class: "body" });
@@ -85,21 +92,30 @@ class Timeline {
       theme: () => this.#stage.theme,
       copyLink: () => this.#copyLink(),
       accesses: () => void this.#accesses.toggle(),
+      curves: () => this.#curves.toggle(),
+      measure: () => this.#measureAll(),
+      snapshot: (format) => saveSnapshot([this.#toolbar.chips, this.#body, this.#curves.element, this.#accesses.element], format),
     });
+    this.#curves = new Curves(this.#model, this.#stage, () => this.#stage.theme);
     this.#accesses = new Accesses(this.#model, this.#stage, () => this.#stage.theme);
-    this.#panel = new Panel(this.#model);
+    this.#panel = new Panel(this.#model, () => this.#stage.theme);
     this.#assemble();
     this.#connect(life);
     const recolour = () => {
-      this.#stage.theme = this.#overview.theme = theme(dark.matches);
+      this.#stage.theme = this.#overview.theme = theme(dark.matches, this.#model.styles);
       this.#schedule();
+    };
+    this.#model.coloursChanged = () => {
+      recolour();
+      this.#toolbar.showLegend(this.#model.slots);
+      this.#showShares(undefined);
     };
     dark.addEventListener("change", recolour, { signal: life });
     const observer = new ResizeObserver(() => this.#resize());
     observer.observe(this.#body);
     life.addEventListener("abort", () => observer.disconnect());
     window.addEventListener("resize", () => this.#resize(), { signal: life });
-    this.#toolbar.showLegend(this.#model.classes);
+    this.#toolbar.showLegend(this.#model.slots);
     this.#resize();
   }
 
@@ -115,13 +131,19 @@ class Timeline {
       hop: (direction) => void model.hop(direction),
       toggleWeb: () => model.toggleWeb(),
       accesses: () => void this.#accesses.toggle(),
+      curves: () => this.#curves.toggle(),
+      measure: () => this.#measureAll(),
+      bookmark: () => void this.#bookmark(),
+      goTo: () => void this.#goTo(),
     });
+    model.bookmarksChanged = () => this.#panel.showBookmarks();
     model.changed = () => this.#schedule();
     model.selectionChanged = () => this.#selected();
     model.rangeChanged = () => void this.#panel.showRange();
     model.webChanged = () => this.#panel.showWeb();
     model.queryChanged = () => this.#toolbar.showQuery();
-    this.#panel.measured = (found) => this.#showShares(found);
+    model.shadesChanged = () => this.#panel.range.refresh();
+    this.#panel.range.measured = (found) => this.#showShares(found);
     window.addEventListener("hashchange", () => void this.restore(), { signal: life });
   }
 
@@ -137,7 +159,24 @@ class Timeline {
     });
     this.#body.append(this.#gutter.element, this.#stage.canvas, this.#scroller, this.#tip);
     const strip = element("div", { class: "strip" }, this.#overview.canvas);
-    this.#root.replaceChildren(this.#toolbar.element, strip, this.#body, this.#accesses.element, this.#panel.element, this.#help);
+    this.#root.replaceChildren(this.#toolbar.element, strip, this.#body, this.#curves.element, this.#accesses.element, this.#panel.element, this.#help);
+  }
+
+  /** What all that is in view comes to. */
+  #measureAll(): void {
+    const { start, end, length } = this.#model.view;
+    this.#model.mark(rangeOf(Math.max(0, start), Math.min(length, end)));
+  }
+
+  async #bookmark(): Promise<void> {
+    const { place, bookmarks } = this.#model;
+    const name = await ask(this.#root, { title: "Name of the bookmark ", hint: `Kept in the address: ${moment(place.start)} to ${moment(place.end)}`, value: `${bookmarks.length + 1}` });
+    if (name) this.#model.keep([...this.#model.bookmarks, { name, ...place }]);
+  }
+
+  async #goTo(): Promise<void> {
+    const hint = "A time such as 12.5ms, or a row number of the trace such as 312164, as reports name it.";
+    await ask(this.#root, { title: "Go to ", hint, value: "", fault: (text) => goTo(this.#model, text) });
   }
 
   /** Scrolls the rows; tells whether there was anything to scroll. */
@@ -152,7 +191,7 @@ class Timeline {
     const above = this.#body.getBoundingClientRect().top - this.#root.getBoundingClientRect().top;
     const top = this.#root.getBoundingClientRect().top + window.scrollY;
     const begins = top < window.innerHeight * 0.4 ? top : 0;
-    return Math.max(ROWS_PX_MIN, Math.floor(window.innerHeight - begins - above - PANEL_PX - this.#accesses.height));
+    return Math.max(ROWS_PX_MIN, Math.floor(window.innerHeight - begins - above - PANEL_PX - this.#accesses.height - this.#curves.height));
   }
 
   #resize(): void {
@@ -186,6 +225,7 @@ class Timeline {
     this.#stage.draw();
     this.#overview.draw();
     this.#accesses.draw();
+    this.#curves.draw();
     this.#gutter.draw(this.#stage.scrollTop);
     this.#toolbar.draw();
   }
@@ -224,7 +264,7 @@ class Timeline {
       await pause();
       await complete(run);
     }
-    this.#toolbar.showLegend(this.#model.classes);
+    this.#toolbar.showLegend(this.#model.slots);
     await this.#model.reshade();
     this.#showShares(undefined);
     await this.restore();
@@ -244,6 +284,7 @@ class Timeline {
   /** The legend says how the time in calls is shared, in the range or of everything. */
   #showShares(found: Statistics | undefined): void {
     const { shownRuns: runs, view } = this.#model;
+    if (this.#model.colouring !== "class") return this.#toolbar.showShares(new Map(), "");
     const everything = { start: 0, end: Math.ceil(view.length) + 1, tracks: undefined };
     if (!found && (runs.some((run) => !run.details || (run.head.count > READ_MAX && !run.sums)))) return this.#toolbar.showShares(new Map(), "");
     const all = found ? [found] : runs.map((run) => statistics(run, everything, false));
@@ -276,11 +317,17 @@ class Timeline {
     if (!this.#isReady) return;
     clearTimeout(this.#written);
     this.#written = setTimeout(() => {
-      const fragment = encode(this.#model, this.#accesses.state);
+      const fragment = encode(this.#model, this.#panels);
       if (fragment === this.#fragment) return;
       this.#fragment = fragment;
       history.replaceState(null, "", fragment ? `#${fragment}` : location.href.split("#")[0]);
     }, FRAGMENT_AFTER_MS);
+  }
+
+  /** What is open beside the rows, for the address. */
+  get #panels(): Panels {
+    const { aspect } = this.#panel.range;
+    return { file: this.#accesses.state, curves: this.#curves.isOpen ? "on" : "", show: aspect === "classes" ? "" : aspect };
   }
 
   /** Shows what the address says, unless it leads to another part of the page. */
@@ -289,7 +336,11 @@ class Timeline {
     if (fragment === this.#fragment || (fragment && !fragment.includes("="))) return;
     this.#fragment = fragment;
     await apply(this.#model, fragment);
-    const file = new URLSearchParams(fragment).get("file");
+    const state = new URLSearchParams(fragment);
+    this.#curves.toggle(state.get("curves") === "on");
+    const aspect = state.get("show") ?? "";
+    this.#panel.range.aspect = aspect in ASPECTS ? (aspect as Aspect) : "classes";
+    const file = state.get("file");
     if (file) await this.#accesses.show(file);
     else this.#accesses.close();
     if (fragment) this.#root.scrollIntoView({ block: "start" });
@@ -297,7 +348,7 @@ class Timeline {
 
   async #copyLink(): Promise<boolean> {
     clearTimeout(this.#written);
-    this.#fragment = encode(this.#model, this.#accesses.state);
+    this.#fragment = encode(this.#model, this.#panels);
     history.replaceState(null, "", `#${this.#fragment}`);
     return navigator.clipboard?.writeText(location.href).then(() => true, () => false) ?? false;
   }

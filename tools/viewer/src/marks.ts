@@ -42,6 +42,7 @@ export class Marks {
     if (hover) this.#outline(hover, 1);
     if (selected) this.#outline(selected, 2);
     context.restore();
+    for (const { start, end, name } of this.#model.bookmarks) this.#drawBookmark(start, end, name);
     if (range) this.#drawRuler(range.start, range.end);
   }
 
@@ -65,6 +66,29 @@ export class Marks {
       context.fillText(moment(axis.base), 4, AXIS_PX / 2);
     }
     this.#line(0, AXIS_PX - 0.5, width, AXIS_PX - 0.5);
+  }
+
+  /** A bookmark on the axis: how long it is, and its name where there is room. */
+  #drawBookmark(start: number, end: number, name: string): void {
+    const context = this.#context;
+    const { theme, width } = this.#stage;
+    const [left, right] = [this.#stage.xOf(start), this.#stage.xOf(end)];
+    if (right < -1 || left > width + 1) return;
+    context.fillStyle = theme.accent;
+    context.fillRect(left, AXIS_PX - 4, Math.max(2, right - left), 3);
+    context.beginPath();
+    context.moveTo(left, AXIS_PX - 12);
+    context.lineTo(left + 7, AXIS_PX - 8);
+    context.lineTo(left, AXIS_PX - 4);
+    context.fill();
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    const room = context.measureText(name).width;
+    if (left < 0 || left + 10 + room > width) return;
+    context.fillStyle = theme.page;
+    context.fillRect(left + 8, AXIS_PX - 16, room + 4, 12);
+    context.fillStyle = theme.ink;
+    context.fillText(name, left + 10, AXIS_PX - 10);
   }
 
   #line(x0: number, y0: number, x1: number, y1: number): void {

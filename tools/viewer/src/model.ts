@@ -5,9 +5,11 @@ import { fit, layout, ROW_HEIGHTS, totalHeight, type Line, type Sizing } from ".
 import { classesOf, complete, graphOf, load, rowOfCall, shade, type Call, type LoadedRun } from "./loaded.ts";
 import type { Web } from "./causes.ts";
 import type { TraceData } from "./format.ts";
-import { CLASSES } from "./palette.ts";
+import { coloursOf, type Colouring } from "./colouring.ts";
+import { CLASSES, type ClassStyle } from "./palette.ts";
 import { matcher, needsDetails, parseQuery, type Term } from "./query.ts";
-import type { Range } from "./range.ts";
+import { rangeOf, type Bookmark, type Range } from "./range.ts";
+import { hasNoMatch, weighing, type Order } from "./order.ts";
 import { pathTo, shownOn, tree, type Axis, type Branch, type Grouping } from "./tree.ts";
 import { SHADE_DIM, type Track } from "./track.ts";
 import { View } from "./view.ts";
@@ -25,10 +27,17 @@ export interface Jump {
 export class Model {
   readonly runs: LoadedRun[];
   readonly view: View;
+  /** Slots that are not drawn. */
   readonly hidden = new Set<number>();
+  /** What the colours of calls mean, and how their slots are called and coloured. */
+  colouring: Colouring = "class";
+  styles: ClassStyle[] = CLASSES;
   /** Groups the user opened or collapsed. */
   readonly choices = new Map<string, boolean>();
   grouping: Grouping = "run";
+  order: Order = "place";
+  /** Whether processes without a call that matches the search are left out. */
+  isOnlyMatching = false;
   axis: Axis = "common";
   roots: Branch[] = [];
   lines: Line[] = [];
@@ -41,6 +50,8 @@ export class Model {
   queryError: { message: string; at: number } | undefined;
   selected: Call | undefined;
   range: Range | undefined;
+  /** In the order they were made. */
+  bookmarks: Bookmark[] = [];
   /** What the selected call hangs together with, once it is known and unless it is not to be shown. */
   web: Web | undefined;
   /** Grows whenever shades change. */
@@ -52,6 +63,9 @@ export class Model {
   rangeChanged: () => void = () => {};
   queryChanged: () => void = () => {};
   webChanged: () => void = () => {};
+  shadesChanged: () => void = () => {};
+  coloursChanged: () => void = () => {};
+  bookmarksChanged: () => void = () => {};
   #terms: Term[] = [];
   #room = 600;
   #places = new Map<Track, { line: Line; row: number }>();
@@ -78,16 +92,56 @@ export class Model {
     return this.runs.some(({ head }) => head.stretches !== undefined);
   }
 
-  /** Classes that occur, as shades. */
-  get classes(): number[] {
-    const present = new Set(this.runs.flatMap(classesOf));
-    return CLASSES.map((_, shade) => shade).filter((shade) => present.has(shade));
+  /** Slots that occur. */
+  get slots(): number[] {
+    const present = new Set(this.colouring === "class" ? this.runs.flatMap(classesOf) : []);
+    if (this.colouring !== "class") for (const { colourOf } of this.runs) for (const slot of colourOf) present.add(slot);
+    return [...this.styles.keys()].filter((slot) => present.has(slot));
+  }
+
+  /** Lets colours mean something else; what was hidden is shown again. */
+  async colour(colouring: Colouring): Promise<void> {
+    if (colouring === this.colouring) return;
+    this.colouring = colouring;
+    await Promise.all(this.runs.map(complete));
+    if (this.colouring !== colouring) return;
+    const { styles, slots } = coloursOf(colouring, this.runs);
+    this.styles = styles;
+    this.runs.forEach((run, at) => (run.colourOf = slots[at]));
+    this.hidden.clear();
+    this.coloursChanged();
+    await this.#shadeAll();
   }
 
   #plant(): void {
-    this.roots = tree(this.runs, this.grouping, this.shown);
+    this.#grow();
     this.choices.clear();
     this.#fit();
+  }
+
+  #grow(): void {
+    const weigh = weighing(this.order, this.runs);
+    this.roots = tree(this.runs, { grouping: this.grouping, weigh, isLeftOut: this.isOnlyMatching ? hasNoMatch : undefined }, this.shown);
+  }
+
+  /** After something else may be to be left out: what the user opened stays so. */
+  #regrow(): void {
+    this.#grow();
+    this.#fit();
+  }
+
+  /** Sorts rows; ties stay in their places. */
+  async sort(order: Order): Promise<void> {
+    this.order = order;
+    await Promise.all(this.runs.map(complete));
+    if (this.order === order) this.#plant();
+  }
+
+  /** Leaves out, or shows again, processes without a call that matches. */
+  showOnlyMatching(isOnly: boolean): void {
+    if (isOnly === this.isOnlyMatching) return;
+    this.isOnlyMatching = isOnly;
+    this.#regrow();
   }
 
   #fit(): void {
@@ -202,6 +256,8 @@ export class Model {
     if (terms !== this.#terms) return;
     for (const run of this.runs) shade(run, this.hidden, terms.length ? matcher(terms, run) : undefined);
     this.shading++;
+    if (this.isOnlyMatching) this.#regrow();
+    this.shadesChanged();
     this.changed();
   }
 
@@ -252,6 +308,33 @@ export class Model {
   mark(range: Range | undefined): void {
     this.range = range;
     this.rangeChanged();
+    this.changed();
+  }
+
+  /** What a bookmark made now would keep: the range, else the selected call, else the moment in the middle of the view. */
+  get place(): { start: number; end: number } {
+    const { range, selected, view } = this;
+    if (range) return { start: range.start, end: range.end };
+    const middle = Math.round((view.start + view.end) / 2);
+    if (!selected) return { start: middle, end: middle };
+    const { start, end } = this.runs[selected.run].data;
+    return { start: start[selected.index], end: end[selected.index] };
+  }
+
+  /** Keeps bookmarks, these and no others. */
+  keep(bookmarks: Bookmark[]): void {
+    this.bookmarks = bookmarks;
+    this.bookmarksChanged();
+    this.changed();
+  }
+
+  /** Shows a bookmark; a stretch of time becomes the range. */
+  visit({ start, end }: Bookmark): void {
+    this.view.remember();
+    if (end > start) {
+      this.view.focus(start, end, 0.5);
+      this.mark(rangeOf(start, end));
+    } else this.view.show(start - this.view.span / 2, start + this.view.span / 2);
     this.changed();
   }
 

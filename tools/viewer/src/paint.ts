@@ -3,7 +3,7 @@
 // its colours in which. Writing pixels directly is several times faster than a rectangle per call.
 
 import type { Columns } from "./columns.ts";
-import { CLASSES } from "./palette.ts";
+import type { Theme } from "./palette.ts";
 import { SHADE_COUNT_MAX, SHADE_HIDDEN, type Track } from "./track.ts";
 
 /** A picture being drawn; colours are 0xAABBGGRR as a little-endian canvas stores them. */
@@ -203,8 +203,9 @@ function firstFailure(failures: Uint32Array, end: Float64Array, time: number): n
 }
 
 /** Diagonal lines over what is drawn in hatched classes, so that they can be told apart without colour. */
-export function hatch(picture: Picture, box: Box, palette: Uint32Array, pitch: number): void {
-  const lighter = new Map(CLASSES.flatMap(({ isHatched }, shade) => (isHatched ? [[palette[shade], lightened(palette[shade])] as const] : [])));
+export function hatch(picture: Picture, box: Box, { styles, shades }: Theme, pitch: number): void {
+  const lighter = new Map(styles.flatMap(({ isHatched }, shade) => (isHatched ? [[shades[shade], lightened(shades[shade])] as const] : [])));
+  if (!lighter.size) return;
   const bottom = Math.min(picture.height, box.y + box.height);
   for (let y = Math.max(0, box.y); y < bottom; y++) {
     const base = y * picture.width;

@@ -58,6 +58,8 @@ export function seekShade(argument: number): number {
 
 export interface Theme {
   dark: boolean;
+  /** What the shades mean. */
+  styles: ClassStyle[];
   shades: Uint32Array;
   lane: number;
   laneLive: number;
@@ -83,17 +85,17 @@ export function pixel(colour: string): number {
   return (0xff000000 | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16)) >>> 0;
 }
 
-export function theme(dark: boolean): Theme {
+export function theme(dark: boolean, styles: ClassStyle[] = CLASSES): Theme {
   const shades = new Uint32Array(SHADE_COUNT_MAX);
-  CLASSES.forEach((style, shade) => (shades[shade] = pixel(dark ? style.dark : style.light)));
+  styles.forEach((style, shade) => (shades[shade] = pixel(dark ? style.dark : style.light)));
   shades[SHADE_DIM] = pixel(dark ? "#3a4550" : "#cfd6dd");
   return dark
     ? {
-        dark, shades, ground: pixel("#14191e"), lane: pixel("#181e24"), laneLive: pixel("#222b34"),
+        dark, styles, shades, ground: pixel("#14191e"), lane: pixel("#181e24"), laneLive: pixel("#222b34"),
         header: pixel("#14191e"), ink: "#e6eaee", soft: "#9aa5b1", idle: "#2c3742", line: "#2c353e", accent: "#ffffff", page: "#14191e", rangeGround: "#28435c", failure: pixel("#ff4d4d"),
       }
     : {
-        dark, shades, ground: pixel("#ffffff"), lane: pixel("#f8f9fa"), laneLive: pixel("#edf0f3"),
+        dark, styles, shades, ground: pixel("#ffffff"), lane: pixel("#f8f9fa"), laneLive: pixel("#edf0f3"),
         header: pixel("#ffffff"), ink: "#1d2329", soft: "#59636e", idle: "#e4e8ec", line: "#dde2e6", accent: "#111417", page: "#ffffff", rangeGround: "#d5e6f6", failure: pixel("#d40000"),
       };
 }

@@ -9,8 +9,14 @@ export function pause(): Promise<void> {
 
 /** Takes all steps; never longer at a time than a frame allows. */
 export async function inPauses<Result>(steps: Generator<undefined, Result>): Promise<Result> {
+  return (await whileWanted(steps, () => true))!;
+}
+
+/** Takes all steps as long as somebody wants their result; `undefined` as soon as nobody does. */
+export async function whileWanted<Result>(steps: Generator<undefined, Result>, isWanted: () => boolean): Promise<Result | undefined> {
   for (;;) {
     await pause();
+    if (!isWanted()) return undefined;
     const until = performance.now() + STEP_MS_MAX;
     do {
       const step = steps.next();

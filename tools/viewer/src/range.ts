@@ -10,6 +10,13 @@ export interface Range {
   tracks: ReadonlySet<Track> | undefined;
 }
 
+/** A range that is kept under a name. */
+export interface Bookmark {
+  name: string;
+  start: number;
+  end: number;
+}
+
 export function rangeOf(a: number, b: number, tracks?: ReadonlySet<Track>): Range {
   const [start, end] = [Math.round(Math.min(a, b)), Math.round(Math.max(a, b))];
   return { start, end: Math.max(end, start + 1), tracks };

@@ -75,7 +75,7 @@ export class Rows {
     const box = boxOf(frame, line);
     const [row] = line.rows;
     const spots = paintTrack(picture, row.tracks[0], model.view, box, theme.shades, Math.round(NAME_PX * ratio));
-    if (row.branch.isLane) hatch(picture, box, theme.shades, Math.round(5 * ratio));
+    if (row.branch.isLane) hatch(picture, box, theme, Math.round(5 * ratio));
     this.#failures(frame, row, box);
     return spots;
   }
@@ -87,7 +87,7 @@ export class Rows {
     this.#columns.sum(tracks, model.view);
     if (box.height >= STACK_PX * ratio) paintStack(picture, this.#columns, tracks.length, box, theme.shades, step);
     else paintBlend(picture, this.#columns, tracks.length, box, theme.shades, theme.lane, step);
-    if (box.height >= 6 * ratio) hatch(picture, box, theme.shades, Math.round(5 * ratio));
+    if (box.height >= 6 * ratio) hatch(picture, box, theme, Math.round(5 * ratio));
     for (const row of rows) this.#failures(frame, row, box);
   }
 

@@ -6,7 +6,7 @@ import { hit, tracksBetween, type Hit } from "./hit.ts";
 import { Marks } from "./marks.ts";
 import type { Call, Model } from "./model.ts";
 import { fill, type Picture, type Spot } from "./paint.ts";
-import { CLASSES, pixel, type Theme } from "./palette.ts";
+import { pixel, type Theme } from "./palette.ts";
 import { Rows, type Frame } from "./rows.ts";
 import type { Track } from "./track.ts";
 import { SHADE_DIM } from "./track.ts";
@@ -141,7 +141,8 @@ export class Stage {
 
   #inkOn(shade: number): string {
     if (shade === SHADE_DIM) return this.theme.soft;
-    const colour = this.theme.dark ? CLASSES[shade].dark : CLASSES[shade].light;
+    const { dark, styles } = this.theme;
+    const colour = dark ? styles[shade].dark : styles[shade].light;
     const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
     return r * 0.299 + g * 0.587 + b * 0.114 > 130 ? "#101418" : "#ffffff";
   }

@@ -186,7 +186,7 @@ class Looked {
 /** So many calls read take about as long as looking up one stretch. */
 const CALLS_PER_STRETCH = 60;
 
-interface Chosen {
+export interface Chosen {
   row: number;
   /** Positions among all calls; `to` excluded. */
   from: number;
@@ -194,7 +194,7 @@ interface Chosen {
 }
 
 /** Rows that are chosen, with the calls of each that may belong to the range. */
-function callsIn(run: LoadedRun, range: Range): Chosen[] {
+export function callsIn(run: LoadedRun, range: Range): Chosen[] {
   return run.tracks.flatMap((track, row) => {
     if (range.tracks && !range.tracks.has(track)) return [];
     // A call without duration may stand at the beginning of the range; all times are whole.
@@ -202,6 +202,11 @@ function callsIn(run: LoadedRun, range: Range): Chosen[] {
     const to = track.firstStartingFrom(range.end, from);
     return from < to ? [{ row, from: track.first + from, to: track.first + to }] : [];
   });
+}
+
+/** Whether a call that may belong to the range ends where it begins. */
+export function isBefore({ data: { start, end } }: LoadedRun, range: Range, at: number): boolean {
+  return end[at] <= range.start && (start[at] !== end[at] || start[at] < range.start);
 }
 
 /** The tables of a range while they are made. */
@@ -226,10 +231,8 @@ class Adding {
     for (const { row } of chosen) this.#isChosen[row] = 1;
   }
 
-  /** Whether a call that may belong to the range ends where it begins. */
   #isBefore(at: number): boolean {
-    const { start, end } = this.#run.data;
-    return end[at] <= this.#range.start && (start[at] !== end[at] || start[at] < this.#range.start);
+    return isBefore(this.#run, this.#range, at);
   }
 
   /** Reads calls one by one; hands each that belongs to the range to `seen`. */

@@ -1,5 +1,6 @@
 // The statistics of a range as a table: by class, function, file or process, sorted by any column.
 
+import { lines } from "./csv.ts";
 import { element } from "./element.ts";
 import type { Statistics, Sum } from "./statistics.ts";
 import { count, duration, share, size } from "./words.ts";
@@ -84,14 +85,12 @@ export const NAMES: Record<Grouped, string> = { classes: "class", functions: "fu
 
 /** The tables as comma-separated values, times in nanoseconds. */
 export function csv(statistics: Statistics, parts: string[]): string {
-  const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const lines = ["by,name,calls,bytes,time_ns,in_range_ns,own_ns,p50_ns,p99_ns,max_ns,failed"];
+  const rows: (string | number)[][] = [["by", "name", "calls", "bytes", "time_ns", "in_range_ns", "own_ns", "p50_ns", "p99_ns", "max_ns", "failed"]];
   for (const grouped of Object.keys(NAMES) as Grouped[]) {
-    for (const sum of statistics[grouped]) {
-      const numbers = [sum.calls, sum.bytes, sum.time, sum.cut, sum.own, sum.p50, sum.p99, sum.max, sum.failures];
-      lines.push([NAMES[grouped], quoted(sum.name), ...numbers.map((value) => String(value ?? ""))].join(","));
+    for (const { name, calls, bytes, time, cut, own, p50, p99, max, failures } of statistics[grouped]) {
+      rows.push([NAMES[grouped], name, calls, bytes, time, cut, own, p50 ?? "", p99 ?? "", max ?? "", failures]);
     }
   }
-  statistics.parts.forEach((ns, part) => lines.push(["part", quoted(parts[part]), "", "", ns, "", "", "", "", "", ""].join(",")));
-  return `${lines.join("\n")}\n`;
+  statistics.parts.forEach((ns, part) => rows.push(["part", parts[part], "", "", ns, "", "", "", "", "", ""]));
+  return lines(rows);
 }

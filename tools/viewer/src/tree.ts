@@ -8,7 +8,19 @@ import { isConcurrent, PART_NAMES, places, type Place, type PlaceKind } from "./
 import type { Track } from "./track.ts";
 import { count } from "./words.ts";
 
-export type Grouping = "run" | "process";
+/** Runs above each other, each by nodes; the same with servers first; without applications and nodes; or the same process of all runs together. */
+export type Grouping = "run" | "servers" | "flat" | "process";
+
+/** Which rows there are, and in which order. */
+export interface Arrangement {
+  grouping: Grouping;
+  /** How much rows weigh together; groups with more come first. `undefined`: by place. */
+  weigh: ((tracks: Track[]) => number) | undefined;
+  /** Whether a row is left out. */
+  isLeftOut: ((track: Track) => boolean) | undefined;
+}
+
+export const AS_THEY_ARE: Arrangement = { grouping: "run", weigh: undefined, isLeftOut: undefined };
 
 /** Whether all runs have their own times, or those that can be are stretched to lie over the first. */
 export type Axis = "common" | "stretched";
@@ -58,11 +70,13 @@ interface Member {
   threads: Map<number, Track[]>;
 }
 
-/** The processes of a run that made calls, by rank, then in order of appearance. */
-function members(run: Run, runIndex: number): Member[] {
+/** The processes of a run that made calls, by rank, then in order of appearance; without those of which all rows are left out. */
+function members(run: Run, runIndex: number, { isLeftOut }: Arrangement): Member[] {
   const found = new Map<number, Member>();
   const where = places(run.head);
+  const kept = isLeftOut && new Set(run.head.rows.filter((_, at) => !isLeftOut(run.tracks[at])).map(({ process }) => process));
   run.head.rows.forEach((row, at) => {
+    if (kept && !kept.has(row.process)) return;
     let member = found.get(row.process);
     if (!member) {
       member = { run: runIndex, index: row.process, entry: run.head.processes[row.process], place: where[row.process], threads: new Map() };
@@ -100,18 +114,26 @@ function leafOf(member: Member, key: string, label: string, note = ""): Branch {
   return { ...base, key, label, tracks: [], children, height: 1 };
 }
 
-/** Cuts a long list of siblings into ranges that are called by their first and last. */
-function ranged(key: string, run: number, list: Branch[]): Branch[] {
+/** Siblings, heaviest first. */
+function sorted(list: Branch[], { weigh }: Arrangement): Branch[] {
+  if (!weigh) return list;
+  const weights = new Map(list.map((branch) => [branch, weigh(leaves(branch).flatMap(({ tracks }) => tracks))]));
+  return list.slice().sort((a, b) => weights.get(b)! - weights.get(a)!);
+}
+
+/** Cuts a long list of siblings into ranges that are called by their first and last, or by their places when they are sorted. */
+function ranged(key: string, run: number, unsorted: Branch[], arrangement: Arrangement): Branch[] {
+  const list = sorted(unsorted, arrangement);
   if (list.length <= LIST_MAX) return list;
   let size = 4;
   while (list.length / size > RANGES_MAX) size *= 2;
   const ranges: Branch[] = [];
   for (let first = 0; first < list.length; first += size) {
     const part = list.slice(first, first + size);
-    const label = rangeLabel(part[0].label, part[part.length - 1].label);
+    const label = arrangement.weigh ? `rows ${first + 1}–${first + part.length}` : rangeLabel(part[0].label, part[part.length - 1].label);
     ranges.push(group(`${key}/range${first}`, label, run, part));
   }
-  return ranged(key, run, ranges);
+  return ranges;
 }
 
 /** `rank 0` and `rank 63` are `rank 0–63`. */
@@ -123,32 +145,33 @@ export function rangeLabel(first: string, last: string): string {
 }
 
 /** Ranks and other processes: by application and by node where these part anything. */
-function programs(key: string, run: number, list: Member[]): Branch[] {
+function programs(key: string, run: number, list: Member[], arrangement: Arrangement): Branch[] {
+  if (arrangement.grouping === "flat") return ranged(key, run, list.map((member) => leafOf(member, `${key}/${member.index}`, member.entry.name)), arrangement);
   const ranks = list.filter(({ place }) => place.kind === "rank");
   const applications = groupBy(ranks, ({ place }) => place.application);
   if (applications.size > 1 && ranks.length > applications.size) {
     const others = list.filter(({ place }) => place.kind !== "rank");
-    const groups = [...applications].map(([name, part], at) => group(`${key}/app${at}`, name || "application", run, nodes(`${key}/app${at}`, run, part)));
-    return [...groups, ...nodes(key, run, others)];
+    const groups = [...applications].map(([name, part], at) => group(`${key}/app${at}`, name || "application", run, nodes(`${key}/app${at}`, run, part, arrangement)));
+    return [...sorted(groups, arrangement), ...nodes(key, run, others, arrangement)];
   }
-  return nodes(key, run, list);
+  return nodes(key, run, list, arrangement);
 }
 
-function nodes(key: string, run: number, list: Member[]): Branch[] {
+function nodes(key: string, run: number, list: Member[], arrangement: Arrangement): Branch[] {
   const leaf = (prefix: string) => (member: Member) => leafOf(member, `${prefix}/${member.index}`, member.entry.name);
   const byNode = groupBy(list, ({ place }) => place.node);
-  if (byNode.size < 2 || byNode.size === list.length) return ranged(key, run, list.map(leaf(key)));
+  if (byNode.size < 2 || byNode.size === list.length) return ranged(key, run, list.map(leaf(key)), arrangement);
   const groups = [...byNode].map(([node, part]) => {
     const inner = `${key}/node ${node}`;
-    return group(inner, node || "unknown node", run, ranged(inner, run, part.map(leaf(inner))));
+    return group(inner, node || "unknown node", run, ranged(inner, run, part.map(leaf(inner)), arrangement));
   });
-  return ranged(key, run, groups);
+  return ranged(key, run, groups, arrangement);
 }
 
 const PART_ORDER: PlaceKind[] = ["server", "cache", "device", "nic-in", "nic-out"];
 
 /** Servers, each with its parts, and the links of the other nodes. */
-function cluster(key: string, run: number, parts: Member[]): Branch[] {
+function cluster(key: string, run: number, parts: Member[], arrangement: Arrangement): Branch[] {
   const byNode = groupBy(parts, ({ place }) => place.node);
   const isServer = (list: Member[]) => list.some(({ place }) => place.kind === "server" || place.kind === "device");
   const servers: Branch[] = [];
@@ -163,16 +186,16 @@ function cluster(key: string, run: number, parts: Member[]): Branch[] {
     servers.push(group(inner, node, run, list.map((member) => leafOf(member, `${inner}/${member.index}`, PART_NAMES[member.place.kind]))));
   }
   const found: Branch[] = [];
-  if (servers.length) found.push(group(`${key}/servers`, "servers", run, ranged(`${key}/servers`, run, servers), `${count(servers.length)}`));
-  if (links.length) found.push({ ...group(`${key}/links`, "links of clients", run, ways(`${key}/links`, run, links)), isSecondary: false });
+  if (servers.length) found.push(group(`${key}/servers`, "servers", run, ranged(`${key}/servers`, run, servers, arrangement), `${count(servers.length)}`));
+  if (links.length) found.push({ ...group(`${key}/links`, "links of clients", run, ways(`${key}/links`, run, links, arrangement)), isSecondary: false });
   return found;
 }
 
-function ways(key: string, run: number, links: Member[]): Branch[] {
+function ways(key: string, run: number, links: Member[], arrangement: Arrangement): Branch[] {
   return [...groupBy(links, ({ place }) => place.kind)].map(([kind, list]) => {
     const inner = `${key}/${kind}`;
     const lanes = list.map((member) => ({ ...leafOf(member, `${inner}/${member.index}`, member.place.node), isSecondary: true }));
-    return group(inner, PART_NAMES[kind], run, ranged(inner, run, lanes));
+    return group(inner, PART_NAMES[kind], run, ranged(inner, run, lanes, arrangement));
   });
 }
 
@@ -183,14 +206,16 @@ function noteOf(head: Head): string {
   return [origin, lost].filter(Boolean).join(", ");
 }
 
-function byRun(runs: Run[], shown: number[]): Branch[] {
+function byRun(runs: Run[], shown: number[], arrangement: Arrangement): Branch[] {
   return shown.map((index) => {
     const run = runs[index];
     const key = `run ${index}`;
-    const all = members(run, index);
+    const all = members(run, index, arrangement);
     const own = all.filter(({ place }) => !isConcurrent(place.kind));
     const parts = all.filter(({ place }) => isConcurrent(place.kind));
-    return group(key, run.head.label, index, [...programs(key, index, own), ...cluster(key, index, parts)], noteOf(run.head));
+    const groups = [programs(key, index, own, arrangement), cluster(key, index, parts, arrangement)];
+    if (arrangement.grouping === "servers") groups.reverse();
+    return group(key, run.head.label, index, groups.flat(), noteOf(run.head));
   });
 }
 
@@ -202,24 +227,25 @@ function identity({ entry }: Member, namesakes: Map<string, number>): string {
   return place > 1 ? `${entry.name} (${place})` : entry.name;
 }
 
-function byProcess(runs: Run[], shown: number[]): Branch[] {
+function byProcess(runs: Run[], shown: number[], arrangement: Arrangement): Branch[] {
   const groups = new Map<string, Member[]>();
   for (const index of shown) {
     const namesakes = new Map<string, number>();
-    for (const member of members(runs[index], index)) {
+    for (const member of members(runs[index], index, arrangement)) {
       const name = identity(member, namesakes);
       groups.set(name, [...(groups.get(name) ?? []), member]);
     }
   }
-  return [...groups].map(([name, list]) => {
+  const found = [...groups].map(([name, list]) => {
     const key = `group ${name}`;
     return group(key, name, -1, list.map((member) => leafOf(member, `${key}/${member.run}/${member.index}`, runs[member.run].head.label)));
   });
+  return sorted(found, arrangement);
 }
 
 /** The rows of the runs with these indices, or of all. */
-export function tree(runs: Run[], grouping: Grouping, shown: number[] = [...runs.keys()]): Branch[] {
-  return grouping === "run" ? byRun(runs, shown) : byProcess(runs, shown);
+export function tree(runs: Run[], arrangement: Arrangement = AS_THEY_ARE, shown: number[] = [...runs.keys()]): Branch[] {
+  return arrangement.grouping === "process" ? byProcess(runs, shown, arrangement) : byRun(runs, shown, arrangement);
 }
 
 /** The leaves of a branch, from top to bottom. */

@@ -218,7 +218,7 @@ describe("a page of a million calls per run", () => {
     const { page } = await open();
     const runs = ["recorded", "simulated: null", "simulated: write-back"];
     assert.deepEqual((await labels(page)).filter((label) => runs.includes(label)), runs);
-    await page.getByLabel("Order of the rows").selectOption("process");
+    await page.getByLabel("Groups of the rows").selectOption("process");
     await page.waitForFunction(() => document.querySelector(".gutter .name").textContent.startsWith("rank 0"));
     assert.deepEqual((await labels(page)).filter(Boolean).slice(0, 4), ["rank 0", ...runs]);
     const count = (await labels(page)).length;

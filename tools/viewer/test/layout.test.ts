@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Head, ProcessEntry, ProcessKind } from "../src/format.ts";
 import { fit, layout, lineAt, strips, totalHeight, type Line, type Sizing } from "../src/layout.ts";
-import { leaves, pathTo, rangeLabel, tree, type Grouping, type Run, shownOn } from "../src/tree.ts";
+import { leaves, pathTo, AS_THEY_ARE, rangeLabel, tree, type Grouping, type Run, shownOn } from "../src/tree.ts";
 import { Track } from "../src/track.ts";
 import { View } from "../src/view.ts";
 import { bytes, duration, moment, share, size, ticks } from "../src/words.ts";
@@ -41,7 +41,7 @@ function cluster(ranks: number, servers: number, requests = 1, perNode = 1): Run
 }
 
 function lines(runs: Run[], grouping: Grouping, choices: [string, boolean][] = [], sizing = COMFORTABLE): Line[] {
-  return layout(tree(runs, grouping), sizing, new Map(choices));
+  return layout(tree(runs, { ...AS_THEY_ARE, grouping }), sizing, new Map(choices));
 }
 
 const names = (list: Line[]) => list.map((line) => line.label || line.note);
@@ -91,9 +91,9 @@ test("servers stand by themselves, each with its requests, device and links", ()
 });
 
 test("ranks are grouped by node where nodes have several, and long lists into ranges", () => {
-  const [shared] = tree([cluster(16, 0, 1, 4)], "run");
+  const [shared] = tree([cluster(16, 0, 1, 4)], AS_THEY_ARE);
   assert.deepEqual(shared.children.slice(0, 4).map(({ label }) => label), ["client0", "client1", "client2", "client3"]);
-  const [alone] = tree([cluster(1000, 0)], "run");
+  const [alone] = tree([cluster(1000, 0)], AS_THEY_ARE);
   assert.deepEqual(alone.children.slice(0, 2).map(({ label }) => label), ["rank 0–63", "rank 64–127"]);
   assert.equal(leaves(alone).length, 3000);
   assert.equal(rangeLabel("sh", "cp"), "sh … cp");
@@ -111,7 +111,7 @@ test("what requests of a server overlap is one lane, opened at most sixteen line
 
 test("a thousand ranks and twenty servers are in sight at once, every row three steps away at most", () => {
   const room = 600;
-  const roots = tree([cluster(1000, 20, 12)], "run");
+  const roots = tree([cluster(1000, 20, 12)], AS_THEY_ARE);
   const sizing = fit(roots, room);
   const all = layout(roots, sizing, new Map());
   assert.ok(totalHeight(all) <= room, `${totalHeight(all)} px`);
@@ -135,7 +135,7 @@ test("a thousand ranks and twenty servers are in sight at once, every row three 
 });
 
 test("with room to spare rows are comfortable, and what does not fit at all is collapsed furthest", () => {
-  const roots = tree([cluster(2, 1)], "run");
+  const roots = tree([cluster(2, 1)], AS_THEY_ARE);
   assert.deepEqual(fit(roots, 1000), COMFORTABLE);
   assert.equal(fit(roots, 10).row, 0);
 });

@@ -1,7 +1,7 @@
 // The timeline in a real browser, on made-up clusters: everything in sight, ranges, searches, addresses.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -287,11 +287,29 @@ describe("everybody", () => {
     }
   });
 
+  test("axe finds nothing in curves, distributions, matrices, lists of calls and questions", async () => {
+    for (const [colorScheme, width] of [["light", 1440], ["dark", 390]]) {
+      for (const [show, seen] of [["distributions", ".bars"], ["process-files", ".matrix"], ["longest", "region"]]) {
+        const fragment = `#range=0..500000000&show=${show}&curves=on&mark=10..20:one&colour=duration`;
+        const { page, complaints } = await openFile(browser, pair, { colorScheme, fragment, viewport: { width, height: 1000 } });
+        await page.locator(".curve").first().waitFor();
+        await (seen === "region" ? page.getByRole("region", { name: "Longest calls" }) : page.locator(seen).first()).waitFor();
+        await page.locator("canvas.stage").focus();
+        if (show === "longest") await page.keyboard.press("g");
+        assert.deepEqual(await faults(page), [], `${show}, ${colorScheme}`);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(wide <= width, `${show}: ${wide} pixels of ${width}`);
+        assert.deepEqual(complaints, []);
+        await page.close();
+      }
+    }
+  });
+
   test("nothing is wider than a telephone, and fingers find their buttons", async () => {
     const { page } = await openFile(browser, large, { viewport: { width: 390, height: 800 }, hasTouch: true });
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 390, `${wide} pixels`);
-    const heights = await page.locator(".toolbar button:visible").evaluateAll((all) => all.map((button) => button.getBoundingClientRect().height));
+    const heights = await page.locator(".toolbar button:visible, .toolbar select:visible").evaluateAll((all) => all.map((button) => button.getBoundingClientRect().height));
     assert.ok(Math.min(...heights) >= 32, `${heights}`);
     await page.close();
   });
@@ -341,5 +359,132 @@ describe("runs compared", () => {
     const { page } = await openFile(browser, small);
     assert.equal(await page.getByLabel("Axis of time (T)").count(), 0);
     await page.close();
+  });
+});
+
+describe("beside the rows", () => {
+  test("curves tell what was moved, follow the view and the search, and choose ranges", async () => {
+    const { page, complaints } = await openFile(browser, small);
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press("k");
+    const curve = (name) => page.getByRole("img", { name: new RegExp(`^${name} in view`) });
+    await curve("written").waitFor();
+    assert.equal(await curve("read").count(), 0);
+    for (const name of ["calls under way", "requests at servers", "device accesses", "messages sent"]) assert.equal(await curve(name).count(), 1, name);
+    // 127 of 128 writes of 64 KiB in 0.98 s.
+    const told = () => curve("written").getAttribute("aria-label");
+    assert.match(await told(), /mean 8\.\d+ MiB\/s, most/);
+    const before = await told();
+    await page.keyboard.press("w");
+    await page.waitForFunction((before) => document.querySelector(".curve").getAttribute("aria-label") !== before, before);
+    await page.keyboard.press("0");
+    await page.getByRole("searchbox").fill("rank:3");
+    await page.waitForFunction(() => /mean [\d.]+ KiB\/s/.test(document.querySelector(".curve").getAttribute("aria-label")));
+    const box = await page.locator(".curve .u-over").first().boundingBox();
+    await drag(page, { x: box.x + box.width * 0.25, y: box.y + 20 }, { x: box.x + box.width * 0.5, y: box.y + 20 });
+    await status(page).waitFor();
+    await page.waitForFunction(() => location.hash.includes("curves=on"));
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
+  test("a range is told as distributions, matrices and its longest calls, and the address brings them back", async () => {
+    const { page, complaints } = await openFile(browser, small);
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press("r");
+    await page.getByRole("button", { name: "sizes and durations" }).click();
+    const bar = page.getByRole("button", { name: /^64 KiB to below 128 KiB: .* calls/ });
+    await bar.click();
+    await page.waitForFunction(() => document.querySelector("[role=searchbox], input[type=search]").value === "size:65536-131071b");
+    await page.getByRole("searchbox").fill("");
+    await page.getByRole("button", { name: "process × file" }).click();
+    await page.getByRole("img", { name: /^bytes of 8 processes at 2 files/ }).waitFor();
+    assert.match(await page.locator(".matrix tbody tr").first().textContent(), /rank \dcheckpoints1 MiB16/);
+    await page.getByRole("button", { name: "process × server" }).click();
+    await page.getByText("does not tell which request is whose").waitFor();
+    await page.getByRole("button", { name: "longest calls" }).click();
+    await page.locator(".details tbody .link").first().click();
+    await page.locator(".details dl").first().waitFor();
+    await page.waitForFunction(() => location.hash.includes("show=longest") && location.hash.includes("call="));
+    const fragment = await page.evaluate(() => location.hash);
+    await page.close();
+    const again = await openFile(browser, small, { fragment });
+    await again.page.getByRole("region", { name: "Longest calls" }).waitFor();
+    assert.deepEqual([...complaints, ...again.complaints], []);
+    await again.page.close();
+  });
+
+  test("colours can mean the file, the rank, the size, the duration or the result", async () => {
+    const { page, complaints } = await openFile(browser, small);
+    const chips = () => page.locator(".chips button").allTextContents();
+    const seen = new Set([await picture(page)]);
+    const expected = { file: "checkpoints", process: "rank 7", size: "64 KiB to 1 MiB", duration: "about the median", result: "failed" };
+    for (const [colouring, chip] of Object.entries(expected)) {
+      await page.getByLabel("Colours by").selectOption(colouring);
+      await page.waitForFunction((chip) => document.querySelector(".chips").textContent.includes(chip), chip);
+      assert.ok((await chips()).some((text) => text.startsWith(chip)), colouring);
+      seen.add(await picture(page));
+    }
+    assert.equal(seen.size, 6);
+    await page.locator('.chips [data-kind="as asked for"]').click();
+    await page.waitForFunction(() => location.hash.includes("colour=result") && location.hash.includes("hide="));
+    const [fragment, hidden] = [await page.evaluate(() => location.hash), await picture(page)];
+    await page.close();
+    const again = await openFile(browser, small, { fragment });
+    assert.equal(await picture(again.page), hidden);
+    // The test itself reads the picture often.
+    assert.deepEqual([...complaints, ...again.complaints].filter((text) => !text.includes("willReadFrequently")), []);
+    await again.page.close();
+  });
+
+  test("rows can be sorted, grouped otherwise, and left out when they do not match", async () => {
+    const { page } = await openFile(browser, small);
+    const ranks = async () => (await labels(page)).filter((name) => name.startsWith("rank"));
+    assert.equal((await ranks())[0], "rank 0");
+    await page.getByLabel("Order of the rows").selectOption("time");
+    await page.waitForFunction(() => location.hash.includes("order=time"));
+    const byTime = await ranks();
+    assert.equal(byTime.length, 8);
+    assert.notDeepEqual(byTime, [0, 1, 2, 3, 4, 5, 6, 7].map((rank) => `rank ${rank}`));
+    await page.getByLabel("Groups of the rows").selectOption("servers");
+    await page.waitForFunction(() => location.hash.includes("by=servers"));
+    assert.equal((await labels(page))[1], "servers");
+    await page.getByRole("searchbox").fill("rank:2,5");
+    await page.getByLabel("only their rows").check();
+    await page.waitForFunction(() => [...document.querySelectorAll(".gutter .name")].filter(({ textContent }) => textContent.startsWith("rank")).length === 2);
+    assert.equal((await labels(page)).includes("servers"), false);
+    await page.close();
+  });
+
+  test("M keeps a range under a name, G goes to a time or a row, pictures can be saved", async () => {
+    const { page, complaints } = await openFile(browser, small);
+    const box = await stage(page);
+    await drag(page, { x: box.x + box.width * 0.3, y: box.y + 8 }, { x: box.x + box.width * 0.4, y: box.y + 8 });
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press("m");
+    await page.getByLabel("Name of the bookmark").last().fill("slow <part>");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "slow <part>", exact: true }).waitFor();
+    await page.waitForFunction(() => location.hash.includes("mark="));
+    const fragment = await page.evaluate(() => location.hash);
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press("g");
+    await page.getByRole("textbox", { name: "Go to" }).fill("next week");
+    await page.keyboard.press("Enter");
+    await page.getByText("neither a time such as").waitFor();
+    await page.getByRole("textbox", { name: "Go to" }).fill("100");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => [...document.querySelectorAll(".details dl div")].some(({ textContent }) => textContent === "row100"));
+    for (const format of ["PNG", "SVG"]) {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: `(${format})` }).click()]);
+      const saved = readFileSync(await download.path());
+      if (format === "PNG") assert.deepEqual([...saved.subarray(1, 4)].map((byte) => String.fromCharCode(byte)).join(""), "PNG");
+      else for (const part of [/^<svg /, /<image [^>]*href="data:image\/png/, />rank 3<\/text>/, />write<\/text>/]) assert.match(saved.toString(), part);
+    }
+    await page.close();
+    const again = await openFile(browser, small, { fragment });
+    await again.page.getByRole("button", { name: "slow <part>", exact: true }).waitFor();
+    assert.deepEqual([...complaints, ...again.complaints], []);
+    await again.page.close();
   });
 });

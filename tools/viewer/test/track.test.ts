@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Columns } from "../src/columns.ts";
 import { fill, hatch, paintBlend, paintFailures, paintStack, paintTrack, type Picture } from "../src/paint.ts";
-import { CLASSES } from "../src/palette.ts";
+import { CLASSES, theme } from "../src/palette.ts";
 import { SHADE_COUNT_MAX, SHADE_HIDDEN, Track } from "../src/track.ts";
 
 /** A repeatable random number in [0, 1). */
@@ -209,7 +209,7 @@ test("what servers do is hatched, what programs do is not", () => {
   const drawn = picture(20, 10);
   fill(drawn, 0, 0, 20, 10, shades[hatched]);
   fill(drawn, 0, 0, 20, 5, shades[0]);
-  hatch(drawn, { x: 0, y: 0, width: 20, height: 10 }, shades, 5);
+  hatch(drawn, { x: 0, y: 0, width: 20, height: 10 }, { ...theme(false), shades }, 5);
   assert.ok(drawn.pixels.subarray(0, 100).every((colour) => colour === shades[0]));
   const lines = drawn.pixels.subarray(100).filter((colour) => colour !== shades[hatched]).length;
   assert.equal(lines, 20);

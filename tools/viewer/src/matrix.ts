@@ -1,0 +1,133 @@
+// Who did how much where: processes by files, or by servers where a trace tells which request is whose.
+
+import type { Causes } from "./format.ts";
+import { rowOfCall, type LoadedRun } from "./loaded.ts";
+import { isConcurrent } from "./place.ts";
+import { amountsOf, countingOf } from "./prefix.ts";
+import type { Range } from "./range.ts";
+import { callsIn, isBefore } from "./statistics.ts";
+
+export type Across = "files" | "servers";
+
+/** Nanoseconds: of a file what calls spent at it and not in calls inside them, of a server what requests took. */
+export const MEASURES = ["bytes", "calls", "time"] as const;
+export type Measure = (typeof MEASURES)[number];
+
+export interface Matrix {
+  /** Those that have anything, in the order of the head. */
+  processes: string[];
+  /** The files, or servers, of most bytes first, then of most calls. */
+  columns: string[];
+  /** By process, then column. */
+  cells: Record<Measure, Float64Array>;
+}
+
+/** What stands in place of a file. */
+export const NO_FILE = "no file";
+/** A step of reading: calls before others get their turn. */
+const STEP = 1 << 15;
+/** A request is made within so many hops from a call. */
+const HOPS_MAX = 16;
+
+/** Sums by process and column, as they appear. */
+class Sums {
+  #cells = new Map<number, Record<Measure, number>>();
+  #columns: number;
+
+  constructor(columns: number) {
+    this.#columns = columns;
+  }
+
+  add(process: number, column: number, bytes: number, calls: number, time: number): void {
+    const key = process * this.#columns + column;
+    const cell = this.#cells.get(key);
+    if (cell) {
+      cell.bytes += bytes;
+      cell.calls += calls;
+      cell.time += time;
+    } else this.#cells.set(key, { bytes, calls, time });
+  }
+
+  matrix(processNames: string[], columnNames: string[]): Matrix {
+    const processes = [...new Set([...this.#cells.keys()].map((key) => Math.floor(key / this.#columns)))].sort((a, b) => a - b);
+    const totals = new Map<number, { bytes: number; calls: number }>();
+    for (const [key, { bytes, calls }] of this.#cells) {
+      const total = totals.get(key % this.#columns) ?? { bytes: 0, calls: 0 };
+      totals.set(key % this.#columns, { bytes: total.bytes + bytes, calls: total.calls + calls });
+    }
+    const columns = [...totals].sort(([a, one], [b, other]) => other.bytes - one.bytes || other.calls - one.calls || a - b).map(([column]) => column);
+    const empty = () => new Float64Array(processes.length * columns.length);
+    const cells = { bytes: empty(), calls: empty(), time: empty() };
+    const [rowOf, placeOf] = [processes, columns].map((list) => new Map(list.map((value, at) => [value, at])));
+    for (const [key, cell] of this.#cells) {
+      const at = rowOf.get(Math.floor(key / this.#columns))! * columns.length + placeOf.get(key % this.#columns)!;
+      for (const measure of MEASURES) cells[measure][at] = cell[measure];
+    }
+    return { processes: processes.map((at) => processNames[at]), columns: columns.map((at) => columnNames[at]), cells };
+  }
+}
+
+/** What processes did at files within a range. */
+export function* byFile(run: LoadedRun, range: Range): Generator<undefined, Matrix> {
+  const { head, files, data, details } = run;
+  const { start, end } = data;
+  const counting = countingOf(run);
+  const sums = new Sums(head.files.length + 1);
+  const columnOf = (at: number) => (files![at] < 0 ? head.files.length : files![at]);
+  const chosen = callsIn(run, range);
+  const isChosen = new Set(chosen.map(({ row }) => row));
+  let read = 0;
+  for (const { row, from, to } of chosen) {
+    const { process } = head.rows[row];
+    if (isConcurrent(run.places[process].kind)) continue;
+    for (let at = from; at < to; at++) {
+      if (++read % STEP === 0) yield;
+      if (isBefore(run, range, at)) continue;
+      const cut = Math.min(end[at], range.end) - Math.max(start[at], range.start);
+      const { calls, bytes } = amountsOf(run, counting, at);
+      sums.add(process, columnOf(at), bytes, calls, cut);
+      const parent = details!.parent[at];
+      const isInside = parent >= 0 && isChosen.has(rowOfCall(run, parent)) && end[parent] > range.start && start[parent] < range.end;
+      if (isInside) sums.add(process, columnOf(parent), 0, 0, -cut);
+    }
+  }
+  return sums.matrix(head.processes.map(({ name }) => name), [...head.files, NO_FILE]);
+}
+
+/** What servers did for processes within a range: requests whose row is chosen, or that of the call they were made by. */
+export function* byServer(run: LoadedRun, causes: Causes, range: Range): Generator<undefined, Matrix> {
+  const { head, tracks, data, details, places } = run;
+  const { start, end } = data;
+  const nodes = [...new Set(places.flatMap(({ kind, node }) => (kind === "server" ? [node] : [])))];
+  const sums = new Sums(nodes.length);
+  const isChosen = (row: number) => !range.tracks || range.tracks.has(tracks[row]);
+  let read = 0;
+  for (const { row, from, to } of callsIn(run, { ...range, tracks: undefined })) {
+    const { kind, node } = places[head.rows[row].process];
+    if (kind !== "server") continue;
+    for (let at = from; at < to; at++) {
+      if (++read % STEP === 0) yield;
+      const caller = isBefore(run, range, at) ? undefined : callerOf(run, causes, at);
+      if (caller === undefined || !(isChosen(row) || isChosen(caller))) continue;
+      const cut = Math.min(end[at], range.end) - Math.max(start[at], range.start);
+      sums.add(head.rows[caller].process, nodes.indexOf(node), Math.max(0, details!.result[at]), 1, cut);
+    }
+  }
+  return sums.matrix(head.processes.map(({ name }) => name), nodes);
+}
+
+/** The row of the program's call that a request goes back to. */
+function callerOf(run: LoadedRun, { begunBy }: Causes, request: number): number | undefined {
+  let at: number | undefined = request;
+  for (let hops = 0; at !== undefined && hops < HOPS_MAX; hops++) {
+    const row = rowOfCall(run, at);
+    if (!isConcurrent(run.places[run.head.rows[row].process].kind)) return row;
+    at = begunBy.of(at)[0];
+  }
+  return undefined;
+}
+
+/** Whether a trace tells which requests are whose. */
+export function knowsCallers(run: LoadedRun, causes: Causes): boolean {
+  return causes.begunBy.count > 0 && run.places.some(({ kind }) => kind === "server");
+}
