@@ -266,10 +266,10 @@ def test_a_bill_of_several_crates_has_each_part_once_and_all_that_it_needs() -> 
     pages = bill_of_materials.of_pages(ROOT)
     assert [(it["name"], it["licenses"]) for it in pages] == [("uplot", [{"expression": "MIT"}])]
     whole = bill_of_materials.joined([bill("one", "excluded", ["a"]), bill("two", "required", ["b"])], "1.2", pages)
-    assert [it["bom-ref"] for it in whole["components"]] == ["a", "b", "one", "shared", "two"]
-    assert whole["components"][3]["scope"] == "required"
+    assert [it["bom-ref"] for it in whole["components"]] == ["a", "b", "one", pages[0]["bom-ref"], "shared", "two"]
+    assert whole["components"][4]["scope"] == "required"
     needs = {it["ref"]: it["dependsOn"] for it in whole["dependencies"]}
-    assert needs["shared"] == ["a", "b"] and needs["iolab@1.2"] == ["one", "two"]
+    assert needs["shared"] == ["a", "b"] and needs["iolab@1.2"] == ["one", pages[0]["bom-ref"], "two"]
 
 
 def test_without_the_tool_for_the_bill_its_name_is_told(
