@@ -115,11 +115,11 @@ impl Event {
     }
 
     /// How many calls it stands for: calls on a stream that reach nothing below are counted in one
-    /// row, which has the time of the first one and no duration.
+    /// row, which has the time of the first one and no duration. A part of a call is none.
     pub const fn calls(&self) -> u64 {
         match counted(self.function, self.argument) {
             Some(count) => count,
-            None => 1,
+            None => !matches!(self.function.class(), Class::Piece) as u64,
         }
     }
 

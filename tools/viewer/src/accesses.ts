@@ -3,7 +3,7 @@
 // beside who makes it. Of many accesses every 64th is painted first and the rest in the frames that
 // follow, so that moving along stays smooth with ten million of them.
 
-import { accessesTo, forAccesses, type AccessList } from "./access-list.ts";
+import { accessesTo, bytesOf, forAccesses, ownerOf, timeOf, type AccessList } from "./access-list.ts";
 import { element } from "./element.ts";
 import { complete } from "./loaded.ts";
 import type { Call, Model } from "./model.ts";
@@ -155,22 +155,22 @@ export class Accesses {
   *#paint(picture: Picture, shown: AccessList): Generator<void> {
     const { shades } = this.theme();
     const run = this.#model.runs[shown.run];
-    const { start, end } = run.data;
-    const { offset, result } = run.details!;
+    const { offset } = run.details!;
     const from = this.#model.view.start;
     const [wide, high] = [picture.width / this.#model.view.span, picture.height / shown.end];
-    const visible = shown.parts.map((part) => part.subarray(bisect(part, end, from), bisect(part, start, this.#model.view.end))).filter(({ length }) => length);
+    const visible = shown.parts.map((part) => part.subarray(bisect(part, (at) => timeOf(run, at).end, from), bisect(part, (at) => timeOf(run, at).start, this.#model.view.end))).filter(({ length }) => length);
     for (let pass = 0; pass < PASSES; pass++) {
       for (const part of visible) {
         for (let place = pass; place < part.length; place += PASSES) {
           const at = part[place];
-          if (run.shade[at] === SHADE_HIDDEN) continue;
-          const left = Math.floor((start[at] - from) * wide);
-          const right = Math.max(left + 1, Math.round((end[at] - from) * wide));
+          if (run.shade[ownerOf(run, at)] === SHADE_HIDDEN) continue;
+          const { start, end } = timeOf(run, at);
+          const left = Math.floor((start - from) * wide);
+          const right = Math.max(left + 1, Math.round((end - from) * wide));
           // Offsets grow upwards.
           const bottom = picture.height - Math.floor(offset[at] * high);
-          const top = Math.min(bottom - 1, picture.height - Math.round((offset[at] + result[at]) * high));
-          fill(picture, left, top, right - left, bottom - top, shades[run.shade[at]]);
+          const top = Math.min(bottom - 1, picture.height - Math.round((offset[at] + bytesOf(run, at)) * high));
+          fill(picture, left, top, right - left, bottom - top, shades[run.shade[ownerOf(run, at)]]);
         }
         yield;
       }
@@ -188,13 +188,13 @@ export class Accesses {
     const { selected, runs } = this.#model;
     const shown = this.#shown;
     if (!selected || !shown || selected.run !== shown.run || runs[selected.run].files![selected.index] !== shown.file) return;
-    const { offset, result } = runs[shown.run].details!;
-    const { start, end } = runs[shown.run].data;
+    const { offset } = runs[shown.run].details!;
     const at = selected.index;
     if (offset[at] < 0) return;
-    const [left, right] = [this.#stage.xOf(start[at]), this.#stage.xOf(end[at])];
+    const { start, end } = timeOf(runs[shown.run], at);
+    const [left, right] = [this.#stage.xOf(start), this.#stage.xOf(end)];
     const y = (bytes: number) => HEIGHT_PX - (bytes / shown.end) * HEIGHT_PX;
-    const [top, bottom] = [y(offset[at] + Math.max(0, result[at])), y(offset[at])];
+    const [top, bottom] = [y(offset[at] + Math.max(0, bytesOf(runs[shown.run], at))), y(offset[at])];
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.strokeStyle = this.theme().accent;
     context.lineWidth = 2;
@@ -207,15 +207,15 @@ export class Accesses {
     const shown = this.#shown;
     if (!shown) return undefined;
     const run = this.#model.runs[shown.run];
-    const { start, end } = run.data;
-    const { offset, result } = run.details!;
+    const { offset } = run.details!;
     const time = this.#stage.timeAt(x);
     const [perX, perY] = [this.#model.view.span / this.#stage.width, shown.end / HEIGHT_PX];
     const place = (HEIGHT_PX - y) * perY;
     let [found, nearest] = [-1, REACH_PX];
     for (const at of shown.calls) {
-      const across = Math.max(0, start[at] - time, time - end[at]) / perX;
-      const along = Math.max(0, offset[at] - place, place - offset[at] - result[at]) / perY;
+      const { start, end } = timeOf(run, at);
+      const across = Math.max(0, start - time, time - end) / perX;
+      const along = Math.max(0, offset[at] - place, place - offset[at] - bytesOf(run, at)) / perY;
       const distance = Math.hypot(across, along);
       if (distance < nearest) [found, nearest] = [at, distance];
     }
@@ -223,12 +223,12 @@ export class Accesses {
   }
 }
 
-/** The first place of a part whose call begins or ends, as `times` says, later than a moment. */
-function bisect(part: Uint32Array, times: Float64Array, moment: number): number {
+/** The first place of a part whose call begins or ends, as `timeAt` says, later than a moment. */
+function bisect(part: Uint32Array, timeAt: (at: number) => number, moment: number): number {
   let [low, high] = [0, part.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (times[part[middle]] > moment) high = middle;
+    if (timeAt(part[middle]) > moment) high = middle;
     else low = middle + 1;
   }
   return low;

@@ -4,6 +4,7 @@ import { lines } from "./csv.ts";
 import { resultText } from "./details.ts";
 import { element } from "./element.ts";
 import type { Call, LoadedRun } from "./loaded.ts";
+import { PIECE } from "./palette.ts";
 import type { Range } from "./range.ts";
 import { callsIn, isBefore } from "./statistics.ts";
 import { SHADE_DIM } from "./track.ts";
@@ -18,7 +19,7 @@ const STEP = 1 << 16;
 /** Positions of the calls of a range that are shown, row by row. */
 function* shownIn(run: LoadedRun, range: Range): Generator<number> {
   for (const { from, to } of callsIn(run, range)) {
-    for (let at = from; at < to; at++) if (run.shade[at] < SHADE_DIM && !isBefore(run, range, at)) yield at;
+    for (let at = from; at < to; at++) if (run.shade[at] < SHADE_DIM && run.kindOf[at] !== PIECE && !isBefore(run, range, at)) yield at;
   }
 }
 

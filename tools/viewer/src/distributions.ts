@@ -2,7 +2,7 @@
 
 import { countingOf } from "./prefix.ts";
 import type { LoadedRun } from "./loaded.ts";
-import { CLASSES } from "./palette.ts";
+import { CLASSES, PIECE } from "./palette.ts";
 import type { Range } from "./range.ts";
 import { countedCalls } from "./details.ts";
 import { callsIn, isBefore } from "./statistics.ts";
@@ -42,7 +42,7 @@ export function* distributions(runs: LoadedRun[], range: Range): Generator<undef
     for (const { from, to } of callsIn(run, range)) {
       for (let at = from; at < to; at++) {
         if (++read % STEP === 0) yield;
-        if (isBefore(run, range, at)) continue;
+        if (isBefore(run, range, at) || run.kindOf[at] === PIECE) continue;
         const own = functionOf[at];
         const counted = mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) : 0;
         onlyCounted += counted;

@@ -2,6 +2,7 @@
 
 import type { Causes } from "./format.ts";
 import { rowOfCall, type LoadedRun } from "./loaded.ts";
+import { PIECE } from "./palette.ts";
 import { isConcurrent } from "./place.ts";
 import { amountsOf, countingOf } from "./prefix.ts";
 import type { Range } from "./range.ts";
@@ -82,7 +83,7 @@ export function* byFile(run: LoadedRun, range: Range): Generator<undefined, Matr
     if (isConcurrent(run.places[process].kind)) continue;
     for (let at = from; at < to; at++) {
       if (++read % STEP === 0) yield;
-      if (isBefore(run, range, at)) continue;
+      if (isBefore(run, range, at) || run.kindOf[at] === PIECE) continue;
       const cut = Math.min(end[at], range.end) - Math.max(start[at], range.start);
       const { calls, bytes } = amountsOf(run, counting, at);
       sums.add(process, columnOf(at), bytes, calls, cut);

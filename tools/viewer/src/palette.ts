@@ -30,6 +30,7 @@ export const CLASSES: ClassStyle[] = [
   { name: "decision", text: "strategy", light: "#c8408f", dark: "#ec74b8" },
   { name: "compute", text: "compute", light: "#b6c0ca", dark: "#56636f" },
   { name: "other", text: "unseen", light: "#8795a1", dark: "#74818d" },
+  { name: "piece", text: "extents", light: "#c3ccd4", dark: "#414c56" },
   { name: "serve-read", text: "serve read", light: "#7fa9d6", dark: "#3f78b3", isHatched: true, part: "server" },
   { name: "serve-write", text: "serve write", light: "#d9a066", dark: "#b3742c", isHatched: true, part: "server" },
   { name: "device", text: "device, no seek", light: "#4aa898", dark: "#6fc7b6", part: "device" },
@@ -42,6 +43,8 @@ export const CLASSES: ClassStyle[] = [
 const SHADES = new Map(CLASSES.map(({ name }, shade) => [name, shade]));
 const OTHER = SHADES.get("other")!;
 const DEVICE = SHADES.get("device")!;
+/** The class of rows that only say where the data of the call around them lie: no calls, and without time of their own. */
+export const PIECE = SHADES.get("piece")!;
 
 /** The shade of a function's calls. */
 export function shadeOf({ layer, kind, name }: FunctionEntry): number {

@@ -11,7 +11,7 @@
 
 import type { LoadedRun } from "./loaded.ts";
 import { rowOfCall } from "./loaded.ts";
-import { CLASSES } from "./palette.ts";
+import { CLASSES, PIECE } from "./palette.ts";
 import { amountsOf, BYTES, CALLS, countingOf, FAILURES, FIELDS, ROWS, TIME, type RowSums } from "./prefix.ts";
 import type { Quantiles as OfWhole } from "./quantiles.ts";
 import type { Range } from "./range.ts";
@@ -154,6 +154,7 @@ class Looked {
 
   add(row: number, from: number, to: number, slots: RowSums["slots"], process: number): void {
     this.#whole.stretches(row, from, to, (slot, first, last) => {
+      if (isPiece(slots[slot].kind)) return;
       this.kind.push(slots[slot].kind);
       this.file.push(slots[slot].file + 1);
       this.process.push(process);
@@ -182,6 +183,9 @@ class Looked {
     });
   }
 }
+
+/** Whether what is counted under a function and class is no call. */
+const isPiece = (kind: number) => kind % CLASSES.length === PIECE;
 
 /** So many calls read take about as long as looking up one stretch. */
 const CALLS_PER_STRETCH = 60;
@@ -242,7 +246,7 @@ class Adding {
     const { process } = head.rows[row];
     const { start: rangeStart, end: rangeEnd } = this.#range;
     for (let at = from; at < to; at++) {
-      if (this.#isBefore(at)) continue;
+      if (this.#isBefore(at) || kindOf[at] === PIECE) continue;
       const time = end[at] - start[at];
       const cut = Math.min(end[at], rangeEnd) - Math.max(start[at], rangeStart);
       const { calls, bytes } = amountsOf(this.#run, this.#counting, at);
@@ -276,6 +280,7 @@ class Adding {
     this.read(row, zero + last.place, to);
     const { process } = this.#run.head.rows[row];
     sums.slots.forEach(({ kind, file }, slot) => {
+      if (isPiece(kind)) return;
       const [calls, bytes, time, failures, rows] = [CALLS, BYTES, TIME, FAILURES, ROWS].map((field) => between(first.sums, last.sums, slot * FIELDS + field));
       if (!rows) return;
       this.kinds.add(kind, calls, bytes, time, time, failures, rows);

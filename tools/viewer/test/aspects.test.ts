@@ -10,6 +10,7 @@ import { open } from "../src/format.ts";
 import { matrixCsv } from "../src/heat-map.ts";
 import { complete, load, rowOfCall, shade, type LoadedRun } from "../src/loaded.ts";
 import { byFile, byServer, NO_FILE, type Matrix, type Measure } from "../src/matrix.ts";
+import { PIECE } from "../src/palette.ts";
 import { rangeOf, type Range } from "../src/range.ts";
 import { statistics } from "../src/statistics.ts";
 import { random } from "./made-up.mjs";
@@ -79,7 +80,7 @@ for (const name of NAMES) {
     shade(run, new Set(), (at) => run.data.functionOf[at] !== 0);
     const { start, end, functionOf } = run.data;
     const [range] = ranges(run, 7);
-    const all = [...start.keys()].filter((at) => functionOf[at] !== 0).sort((a, b) => end[b] - start[b] - (end[a] - start[a]) || a - b);
+    const all = [...start.keys()].filter((at) => functionOf[at] !== 0 && run.kindOf[at] !== PIECE).sort((a, b) => end[b] - start[b] - (end[a] - start[a]) || a - b);
     const found = taken(longest([{ run, index: 0 }], range));
     assert.equal(found.length, Math.min(LONGEST_MAX, all.length));
     assert.deepEqual(found.map(({ index }) => end[index] - start[index]), all.slice(0, LONGEST_MAX).map((at) => end[at] - start[at]));

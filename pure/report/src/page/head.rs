@@ -23,6 +23,8 @@ pub enum Kind {
     Message,
     Decision,
     Other,
+    /// Where the data of the call around it lie: no call.
+    Piece,
 }
 
 impl Kind {
@@ -43,7 +45,8 @@ impl Kind {
             Compute => Kind::Compute,
             Message | Collective => Kind::Message,
             Decision => Kind::Decision,
-            Unseen | Piece => Kind::Other,
+            Piece => Kind::Piece,
+            Unseen => Kind::Other,
         }
     }
 }

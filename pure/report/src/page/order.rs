@@ -4,7 +4,8 @@
 //! being nested (asynchronous ones, a simulated device with a queue) are moved down to the first free
 //! row, so within a row no two events overlap and a viewer can find any moment by bisection.
 
-use iolab_trace::{Event, Trace};
+use iolab_trace::{Class, Event, Trace};
+use iolab_vocab::Nanos;
 use serde::Serialize;
 
 /// Rows a thread may have at most; what overlaps still further is left overlapping in the last one.
@@ -36,6 +37,15 @@ pub(super) struct Row {
 pub(super) struct Order {
     pub(super) events: Vec<u32>,
     pub(super) rows: Vec<Row>,
+}
+
+/// When an event is drawn, its end not before its start. A row that only says where the data of a call lie has the
+/// times of that call: it stands at its beginning, so that thousands of extents are one row and take no time.
+pub(super) fn times_of(event: &Event) -> (Nanos, Nanos) {
+    match event.function.class() {
+        Class::Piece => (event.start, event.start),
+        _ => (event.start, event.end.max(event.start)),
+    }
 }
 
 /// What nests: how many calls an event stands in.
@@ -112,7 +122,7 @@ fn separate(events: &[Event], sorted: &[u32], depths: &mut [u8]) {
         while *depth < DEPTH_MAX && free_from[*depth as usize] > event.start.0 {
             *depth += 1;
         }
-        free_from[*depth as usize] = event.end.0.max(event.start.0);
+        free_from[*depth as usize] = times_of(event).1.0;
     }
 }
 
@@ -143,7 +153,6 @@ fn runs(
 mod tests {
     use super::*;
     use iolab_trace::Function;
-    use iolab_vocab::Nanos;
 
     fn event(thread: u32, start: u64, end: u64, parent: i64) -> Event {
         Event { thread, start: Nanos(start), end: Nanos(end), parent, ..Event::of(Function::WRITE) }
@@ -164,6 +173,14 @@ mod tests {
     fn calls_that_overlap_without_nesting_get_rows_of_their_own() {
         let events = vec![event(0, 0, 10, -1), event(0, 5, 15, -1), event(0, 10, 20, -1)];
         assert_eq!(depths_of(events), [(0, 0, 2), (0, 1, 1)]);
+    }
+
+    #[test]
+    fn the_extents_of_a_call_are_one_row_however_many_they_are() {
+        let extent = Event { parent: 0, ..Event { end: Nanos(10), ..Event::of(Function::VIEW_PIECE) } };
+        let mut events = vec![event(0, 0, 10, -1), event(0, 0, 9, 0)];
+        events.extend(vec![extent; 500]);
+        assert_eq!(depths_of(events), [(0, 0, 1), (0, 1, 1), (0, 2, 500)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::column::{Column, clamp};
 use super::head::{Packed, head, span};
-use super::order::{Order, Row};
+use super::order::{Order, Row, times_of};
 use super::timeline::assemble;
 use iolab_trace::{Event, Function, Trace};
 use std::collections::BTreeMap;
@@ -73,8 +73,9 @@ pub(super) fn encode(
 
 /// What is drawn of a call.
 fn call(event: &Event, functions: &BTreeMap<Function, u8>) -> Stretch {
-    let start = whole(event.start.0);
-    Stretch { start, end: whole(event.end.0).max(start), function: functions[&event.function] }
+    let (start, end) = times_of(event);
+    let start = whole(start.0);
+    Stretch { start, end: whole(end.0).max(start), function: functions[&event.function] }
 }
 
 /// A time as far as the form holds it.

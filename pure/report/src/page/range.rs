@@ -7,7 +7,7 @@
 use super::head::Kind;
 use super::order::parent_of;
 use crate::parts::{self, Ways};
-use iolab_trace::{Event, Layer, Trace};
+use iolab_trace::{Class, Event, Layer, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,8 @@ pub fn range(trace: &Trace, from: u64, to: u64, processes: Option<&BTreeSet<u32>
     for (row, event) in events.iter().enumerate() {
         let (start, end) = (event.start.0, event.end.0.max(event.start.0));
         let is_inside = start < to && (end > from || (start == end && start >= from));
-        if !is_chosen(event) || !is_inside {
+        let is_call = event.function.class() != Class::Piece;
+        if !is_call || !is_chosen(event) || !is_inside {
             continue;
         }
         if let Some(ways) = ways.as_ref().filter(|ways| ways.is_call(event)) {

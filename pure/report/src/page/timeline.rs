@@ -6,7 +6,7 @@
 use super::causes;
 use super::column::{Column, clamp};
 use super::head::{Head, Packed, Shape, head, span};
-use super::order::{Order, order, parent_of};
+use super::order::{Order, order, parent_of, times_of};
 use super::overview;
 use super::spent;
 use iolab_trace::{Event, Function, Trace};
@@ -106,8 +106,9 @@ fn times(trace: &Trace, order: &Order, start_ns: u64) -> Vec<(&'static str, Colu
         let mut before = clamp(start_ns as i64);
         for &index in &order.events[row.first..row.first + row.count] {
             let event = &trace.events[index as usize];
-            let start = clamp(event.start.0 as i64);
-            let end = clamp(event.end.0 as i64).max(start);
+            let (start, end) = times_of(event);
+            let start = clamp(start.0 as i64);
+            let end = clamp(end.0 as i64).max(start);
             gaps.signed(start - before);
             durations.unsigned((end - start) as u64);
             before = end;

@@ -65,7 +65,7 @@ fn trace_of(origin: Origin, names: &[(&str, i32)], files: &[&str], events: Vec<E
     Trace { header, events, ..Trace::default() }
 }
 
-/// Calls in calls in calls, some of which fail, and rows that count calls on a stream.
+/// Calls in calls in calls, some of which fail, rows that count calls on a stream, and extents of calls.
 fn nested() -> Trace {
     let mut random = Random::new(Seed(5));
     let mut events: Vec<Event> = Vec::new();
@@ -88,11 +88,16 @@ fn nested() -> Trace {
                 parent,
                 ..Event::of(function)
             };
-            match random.below(5) {
+            match random.below(6) {
                 0 => events.push(Event { result: -28, ..at(now, now + 700, -1, Function::PWRITE) }),
                 1 => events.push(Event { argument: 30, ..at(now, now, -1, Function::FWRITE) }),
                 2 => events.push(Event { result: 0, ..at(now, now + 90, -1, Function::FSYNC) }),
                 3 => events.push(at(now, now + 300, -1, Function::READ)),
+                4 => {
+                    events.push(at(now, now + 600, -1, Function::MPI_FILE_WRITE));
+                    let extent = at(now, now + 600, outer, Function::VIEW_PIECE);
+                    events.extend(vec![Event { length: length / 4, result: 0, ..extent }; 4]);
+                }
                 _ => {
                     events.push(at(now, now + 1_000, -1, Function::MPI_FILE_WRITE));
                     events.push(at(now + 50, now + 900, outer, Function::FWRITE));
