@@ -141,7 +141,10 @@ macro_rules! cells {
         );)*
 
         /// Every cell, for looking all of them up at start.
-        static ALL: &[&Next] = &[$(&$symbol,)* &__close_nocancel, &__read_nocancel, &__write_nocancel];
+        static ALL: &[&Next] = &[
+            $(&$symbol,)*
+            &__close_nocancel, &__read_nocancel, &__write_nocancel, &__open_nocancel, &__pread64_nocancel,
+        ];
     };
 }
 
@@ -160,7 +163,7 @@ macro_rules! inner {
 }
 
 // Functions only libc calls; they have an entry point, but no wrapper.
-inner! { __close_nocancel __read_nocancel __write_nocancel }
+inner! { __close_nocancel __read_nocancel __write_nocancel __open_nocancel __pread64_nocancel }
 
 /// Every function.
 pub(crate) fn all() -> impl Iterator<Item = &'static Next> {

@@ -15,7 +15,7 @@ use crate::processor::code::{JUMP_BYTES, has_inner_entry, jump_to, make_visible}
 use crate::{system, wrappers};
 use iolab_processor::{page_bytes, whole_pages};
 
-const ENTRIES: usize = 27;
+const ENTRIES: usize = 29;
 
 /// A function that makes nothing but its system call, and its hook.
 struct Entry {
@@ -78,6 +78,8 @@ fn entries() -> [Entry; ENTRIES] {
         also __close_nocancel by quiet::close;
         also __read_nocancel by quiet::read;
         also __write_nocancel by quiet::write;
+        also __open_nocancel by quiet::open;
+        also __pread64_nocancel by quiet::pread;
     }
 }
 

@@ -1,5 +1,5 @@
-//! Functions of libc that only libc itself calls: closes of streams and directories, and the transfers of
-//! streams that must be no cancellation points. They have no wrapper; their entry points lead here
+//! Functions of libc that only libc itself calls: closes of streams and directories, and the opens and transfers
+//! of streams that must be no cancellation points (`fopen` with a `c` in its mode, also that of `,ccs=`). They have no wrapper; their entry points lead here
 //! (`patch`).
 
 use crate::call::{Call, Returns};
@@ -48,4 +48,21 @@ pub(crate) unsafe extern "C-unwind" fn read(fd: usize, buffer: usize, length: us
 pub(crate) unsafe extern "C-unwind" fn write(fd: usize, buffer: usize, length: usize) -> usize {
     // SAFETY: libc's own arguments.
     unsafe { quietly(|| wrappers::write(fd, buffer, length)) }
+}
+
+/// `__open_nocancel`.
+pub(crate) unsafe extern "C-unwind" fn open(path: usize, flags: usize, mode: usize) -> usize {
+    // SAFETY: libc's own arguments.
+    unsafe { quietly(|| wrappers::open64(path, flags, mode)) }
+}
+
+/// `__pread64_nocancel`.
+pub(crate) unsafe extern "C-unwind" fn pread(
+    fd: usize,
+    buffer: usize,
+    length: usize,
+    offset: usize,
+) -> usize {
+    // SAFETY: libc's own arguments.
+    unsafe { quietly(|| wrappers::pread64(fd, buffer, length, offset)) }
 }

@@ -27,6 +27,11 @@ fn threads_keep_their_records_and_can_be_cancelled() {
 }
 
 #[test]
+fn streams_whose_calls_are_no_cancellation_points_see_the_same_files() {
+    check("quiet_streams", "\"$GUEST\"");
+}
+
+#[test]
 fn threads_that_open_files_at_once_each_write_their_own() {
     check("opens_at_once", "\"$GUEST\"");
 }
