@@ -46,6 +46,18 @@ static void take_all(int by_dup) {
     tell("size", lseek(fd, 0, SEEK_END));
 }
 
+/* Each open gets the lowest number that is free. */
+static void tell_numbers(void) {
+    for (int index = 0; index < 30; index++) {
+        errno = 0;
+        int fd = open_one(index, O_RDWR | O_CREAT);
+        tell("number", fd);
+        if (fd < 0) break;
+        write(fd, "numbered\n", 9);
+        if (index % 4 == 3) close(fd - 1);
+    }
+}
+
 /* A lock of its own stays its own, whatever is closed behind its back. */
 static void keep_lock(void) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 5};
@@ -86,6 +98,7 @@ int main(int count, char **arguments) {
     memset(text, 'x', sizeof text);
     if (!strcmp(way, "opens") || !strcmp(way, "dups")) take_all(way[0] == 'd');
     if (!strcmp(way, "lock")) keep_lock();
+    if (!strcmp(way, "numbers")) tell_numbers();
     if (!strcmp(way, "lowered")) { open_one(0, O_RDWR | O_CREAT); limit(RLIMIT_NOFILE, 64); take_all(0); }
     if (!strcmp(way, "inherited")) { signal(SIGXFSZ, SIG_IGN); in_child("ignored"); signal(SIGXFSZ, SIG_DFL); in_child("killed"); }
     if (!strcmp(way, "size")) {

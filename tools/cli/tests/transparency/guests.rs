@@ -52,8 +52,16 @@ fn whatever_way_a_program_ends_its_files_are_whole() {
 #[test]
 fn a_program_has_all_the_numbers_of_descriptors_that_its_limit_lets_it() {
     let program = guest("limited");
-    for (limit, way) in [(64, "opens"), (64, "dups"), (17, "opens"), (64, "lock"), (900, "lowered")]
-    {
+    let cases = [
+        (64, "opens"),
+        (64, "dups"),
+        (17, "opens"),
+        (64, "lock"),
+        (900, "lowered"),
+        (8, "numbers"),
+        (20, "numbers"),
+    ];
+    for (limit, way) in cases {
         // A fast place takes one number for a moment.
         let script = format!("ulimit -n {limit}; exec \"$GUEST\" {way}");
         same_everywhere(&script, Some(&program), &at_home(WAYS));
