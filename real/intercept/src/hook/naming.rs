@@ -40,6 +40,8 @@ unsafe fn record(call: &Call, times: (u64, u64), result: isize) {
             (Some(fd), _) => name_of(fd),
             // No path at all leads nowhere.
             _ if failed(result) && path::text(call.path).is_empty() => Some(0),
+            // A relative path counts from another directory by now.
+            _ if call.function == Function::CHDIR && !failed(result) => name_of(libc::AT_FDCWD),
             (None, true) => name_led_to(call),
             (None, false) => name(call.directory, call.path),
         };
@@ -88,7 +90,7 @@ unsafe fn linked_descriptor(call: &Call) -> Option<i32> {
     path::descriptor(path::folder(call.directory), path).filter(|_| flags & needed != 0)
 }
 
-/// As [`name`], of the file that a descriptor leads to.
+/// As [`name`], of the file that a descriptor leads to, or of the working directory (`AT_FDCWD`).
 fn name_of(fd: i32) -> Option<u32> {
     let mut buffer = path::Buffer::new();
     number(path::absolute(fd, b"", &mut buffer))

@@ -4,6 +4,8 @@ use crate::{guest, library, name_of, need, record, trace, workshop};
 use iolab_trace::function::TABLE;
 use iolab_trace::{Event, Function, Layer, Trace};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 
 /// Functions that are about no file, or about one that another row names.
@@ -65,6 +67,28 @@ fn every_function_is_seen_on_the_file_of_its_name() {
     }
     assert!(said.contains("stores into mapped files"), "{said}");
     assert!(said.contains("/bin/sh did not load the library"), "{said}");
+}
+
+#[test]
+fn a_change_of_directory_is_told_by_where_it_leads() {
+    need("python3", "python3");
+    let (directory, work) = workshop();
+    let program = "import os
+os.mkdir('inner'); os.chdir('inner'); os.chdir('..'); os.symlink('inner', 'link'); os.chdir('link')
+try: os.chdir('none')
+except FileNotFoundError: os.chdir('/')";
+    let words = ["sh", "-c", "cd \"$1\" && exec python3 -c \"$2\"", "sh"].map(OsStr::new);
+    let words = [&words[..], &[work.as_os_str(), OsStr::new(program)]].concat();
+    assert!(record(directory.path(), &[], &words).status.success());
+    let trace = trace(directory.path());
+    let changes = trace.events.iter().filter(|event| event.function == Function::CHDIR);
+    let led_to: Vec<_> = changes
+        .filter_map(|event| event.file.index())
+        .map(|at| Path::new(&trace.header.files[at].path))
+        .collect();
+    let work = work.canonicalize().unwrap();
+    let [inner, none] = ["inner", "inner/none"].map(|name| work.join(name));
+    assert_eq!(led_to, [&*work, &*inner, &*work, &*inner, &*none, Path::new("/")]);
 }
 
 #[test]
