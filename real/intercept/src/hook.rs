@@ -5,6 +5,7 @@
 //! path, and every call that makes or ends a process), else perform the call; then record it.
 
 mod answer;
+mod attributes;
 mod bypass;
 mod cancel;
 mod control;

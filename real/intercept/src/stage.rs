@@ -45,7 +45,7 @@ mod visit;
 mod watch;
 
 pub(crate) use calls::answer;
-pub(crate) use fast_place::{Held, Opening, after_open, before_open, name_behind};
+pub(crate) use fast_place::{Held, Opening, after_open, attribute_names, before_open, name_behind};
 pub(crate) use hooks::{
     after_exec_failed, after_fork, after_move, before_exit, before_file_limit, before_filter,
     before_move, before_path, before_process, before_stream_close, before_unfollowed_lock,

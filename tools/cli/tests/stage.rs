@@ -121,6 +121,42 @@ fn names_modes_and_times_are_the_real_files() {
 }
 
 #[test]
+fn attributes_are_the_real_files_and_copied_with_it() {
+    let laboratory = Laboratory::new();
+    let script = "python3 -c \"import os
+f = os.open('a', os.O_RDWR | os.O_CREAT); os.write(f, b'bytes'); os.setxattr(f, 'user.kind', b'value')
+print(os.listxattr(f), os.getxattr(f, 'user.kind'), os.listxattr('a'))\"
+        cp --preserve=all a b; python3 -c \"import os; print(os.listxattr('b'), os.getxattr('b', 'user.kind'))\"";
+    let output = laboratory.run(",rate=10", script);
+    let wanted = "['user.kind'] b'value' ['user.kind']\n['user.kind'] b'value'\n";
+    assert_eq!(out(&output), wanted, "{}", err(&output));
+    assert!(laboratory.is_fast_place_empty());
+}
+
+#[test]
+fn who_opens_a_file_by_number_or_handle_gets_its_copy() {
+    let laboratory = Laboratory::new();
+    let script = "python3 -c \"import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+f = os.open('a', os.O_RDWR | os.O_CREAT); os.write(f, b'first ')
+flags = os.O_RDWR | os.O_APPEND
+g = libc.syscall(437, -100, b'a', ctypes.create_string_buffer(struct.pack('QQQ', flags, 0, 0)), ctypes.c_size_t(24))
+g = g if g >= 0 else os.open('a', flags)
+os.write(g, b'second ')
+handle = ctypes.create_string_buffer(struct.pack('II', 128, 0), 136)
+home = os.open('.', os.O_RDONLY)
+mount = ctypes.c_int()
+h = -1 if libc.name_to_handle_at(-100, b'a', handle, ctypes.byref(mount), 0) else libc.open_by_handle_at(home, handle, flags)
+h = h if h >= 0 else os.open('a', flags)
+os.write(h, b'third '); os.lseek(f, 0, 2); os.write(f, b'last')
+print(open('a').read(), os.fstat(g).st_size == os.fstat(h).st_size == 23)\"";
+    let output = laboratory.run(",rate=10", script);
+    assert_eq!(out(&output), "first second third last True\n", "{}", err(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(laboratory.read("a"), "first second third last");
+}
+
+#[test]
 fn a_file_that_existed_or_was_asked_to_be_synced_each_time_stays_at_home() {
     let laboratory = Laboratory::new();
     fs::write(laboratory.path("old"), "old ").unwrap();

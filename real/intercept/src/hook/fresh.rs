@@ -4,8 +4,11 @@
 //! (an inline system call): what the tables know of that number is forgotten, so that no call on the
 //! new thing is taken for one on the old file.
 
+use crate::call::padded;
+use crate::mode::{self, Mode};
 use crate::moment::{Moment, moment};
-use crate::{descriptor, next, stage};
+use crate::stage::{Held, Opening};
+use crate::{descriptor, errno, next, stage, system};
 
 /// A descriptor was made just now, unless the number is negative.
 pub(super) fn seen(fd: i32) {
@@ -13,6 +16,38 @@ pub(super) fn seen(fd: i32) {
         stage::replaced_unseen(fd);
         descriptor::take(fd as usize);
     }
+}
+
+/// A file was opened by a call that strategies do not follow. What the program gets: the copy, if it lies in a fast
+/// place, else the same.
+pub(super) fn opened(fd: i32, flags: i32) -> i32 {
+    let mut fd = fd;
+    if fd >= 0 && moment() == Moment::Usual && mode::get().has(Mode::STAGE) {
+        let status = system::status(fd).ok();
+        match stage::after_open(Held::NOTHING, fd, flags, None, status.as_ref()) {
+            Opening::Passed => {}
+            Opening::Staged(copy, _) => fd = copy,
+            Opening::Failed(reason) => {
+                errno::set(reason);
+                return -1;
+            }
+        }
+    }
+    seen(fd);
+    fd
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C-unwind" fn open_by_handle_at(
+    mount: usize,
+    handle: usize,
+    flags: usize,
+) -> i32 {
+    // SAFETY: the guest's own arguments.
+    let fd = unsafe { next::open_by_handle_at.call(padded([mount, handle, flags])) } as i32;
+    opened(fd, flags as i32)
 }
 
 /// A call put two descriptors at this address.
@@ -36,7 +71,7 @@ macro_rules! fresh {
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $symbol($($argument: usize),*) -> i32 {
             // SAFETY: the guest's own arguments.
-            let fd = unsafe { next::$symbol.call(crate::call::padded([$($argument),*])) } as i32;
+            let fd = unsafe { next::$symbol.call(padded([$($argument),*])) } as i32;
             seen(fd);
             fd
         }
@@ -58,7 +93,6 @@ fresh! {
     memfd_create(name flags);
     pidfd_open(process flags);
     pidfd_getfd(process fd flags);
-    open_by_handle_at(mount handle flags);
 }
 
 /// # Safety

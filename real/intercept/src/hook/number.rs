@@ -87,6 +87,7 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_getxattr by functions::getxattr;
         SYS_lgetxattr by functions::lgetxattr;
         SYS_fgetxattr by functions::fgetxattr;
+        SYS_flistxattr by super::attributes::flistxattr;
         SYS_removexattr by functions::removexattr;
         SYS_lremovexattr by functions::lremovexattr;
         SYS_fremovexattr by functions::fremovexattr;
@@ -117,7 +118,7 @@ fn wrapper(number: i64) -> Option<usize> {
         SYS_fsopen by fresh_by_number::<{ libc::SYS_fsopen }>;
         SYS_fsmount by fresh_by_number::<{ libc::SYS_fsmount }>;
         SYS_fspick by fresh_by_number::<{ libc::SYS_fspick }>;
-        SYS_open_by_handle_at by fresh_by_number::<{ libc::SYS_open_by_handle_at }>;
+        SYS_open_by_handle_at by fresh::open_by_handle_at;
         SYS_rt_sigaction by stage::raw_sigaction;
         SYS_chroot by place::chroot;
         SYS_unshare by place::unshare;
@@ -236,9 +237,10 @@ unsafe extern "C-unwind" fn openat2(
     if moment() == Moment::Usual {
         stage::before_unseen_open(directory as i32, path);
     }
-    let result = by_number(libc::SYS_openat2, [directory, path, how, size, 0, 0]);
-    fresh::seen(result as i32);
-    result
+    let result = by_number(libc::SYS_openat2, [directory, path, how, size, 0, 0]) as i32;
+    // SAFETY: flags are the first word of the structure, which the kernel has read.
+    let flags = if result < 0 { 0 } else { unsafe { (how as *const u64).read_unaligned() } };
+    fresh::opened(result, flags as i32) as isize as usize
 }
 
 /// `pivot_root`, of which libc has no function.

@@ -18,6 +18,7 @@ mod status;
 
 pub(crate) use opening::{Held, Opening, after_open, before_open};
 pub(super) use room::retried;
+pub(crate) use status::attribute_names;
 
 use super::kernel::{self, system_call};
 use super::{caution, rules};

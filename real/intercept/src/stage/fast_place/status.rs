@@ -158,3 +158,11 @@ fn attribute(place: &FastPlace, call: &Call) -> Option<isize> {
     // SAFETY: a terminated path, and the program's own arguments.
     Some(unsafe { system_call!(SYS_getxattr, home.c_text().as_ptr(), name, value, size) })
 }
+
+/// The names of extended attributes, if the descriptor is of a copy.
+pub(crate) fn attribute_names(fd: c_int, list: usize, size: usize) -> Option<isize> {
+    let place = super::busy()?;
+    let home = place.home_of(&copy_behind(place, fd)?);
+    // SAFETY: a terminated path, and the program's own arguments.
+    Some(unsafe { system_call!(SYS_listxattr, home.c_text().as_ptr(), list, size) })
+}
