@@ -24,10 +24,7 @@ pub(crate) fn look(fd: usize) -> Entry {
 
 fn first_sight(fd: i32, status: &libc::stat) -> Entry {
     let (mut buffer, mut other) = (path::Buffer::new(), path::Buffer::new());
-    let name = match stage::name_behind(fd, &mut other) {
-        Some(name) => name,
-        None => path::of_descriptor(fd, &mut buffer),
-    };
+    let name = name(fd, &mut buffer, &mut other);
     if let Some(reason) = scope::left_out(name) {
         descriptor::set(fd, Entry::left_out(reason));
         stage::inherited(fd, status);
@@ -45,4 +42,23 @@ fn first_sight(fd: i32, status: &libc::stat) -> Entry {
     recorder::inherited(fd, entry, name, position as i64, status.st_size);
     stage::inherited(fd, status);
     entry
+}
+
+/// What the file behind a descriptor is called, wherever its bytes lie at the moment.
+fn name<'a>(fd: i32, buffer: &'a mut path::Buffer, other: &'a mut path::Buffer) -> &'a [u8] {
+    match stage::name_behind(fd, other) {
+        Some(name) => name,
+        None => path::of_descriptor(fd, buffer),
+    }
+}
+
+/// The name of the regular file to which a name below `/dev` or `/proc` has led (`/dev/stdout`, `/proc/self/fd/3`),
+/// if it is followed and there still.
+pub(crate) fn led_to<'a>(
+    fd: i32,
+    buffer: &'a mut path::Buffer,
+    other: &'a mut path::Buffer,
+) -> Option<&'a [u8]> {
+    let name = name(fd, buffer, other);
+    (scope::left_out(name).is_none() && !name.ends_with(b" (deleted)")).then_some(name)
 }

@@ -7,9 +7,10 @@ use crate::descriptor::{self, Entry};
 use crate::mode::{self, Mode};
 use crate::recorder::{self, Record};
 use crate::stage::{self, Held, Opening};
-use crate::{path, process, scope, system};
+use crate::{path, process, scope, sight, system};
 use iolab_processor::traced_open_flags;
 use iolab_trace::Function;
+use iolab_trace::spool::LeftOut;
 
 /// # Safety
 /// The arguments in the call are the guest's own.
@@ -76,12 +77,21 @@ fn enter(
             let size = status.map_or(-1, |it| it.st_size);
             (result, status) = (fd as isize, Some(copy));
             if excluded.is_none() {
-                enter_staged(call, start, result, name, size, &copy);
+                enter_passing(call, start, result, name, size, &copy);
                 return result;
             }
         }
         Opening::Failed(errno) => {
             (result, status) = (-(errno as isize), None);
+        }
+    }
+    if let (Some(LeftOut::Dev | LeftOut::Proc), Some(status)) = (excluded, &status)
+        && scope::kind_left_out(status.st_mode).is_none()
+    {
+        let (mut buffer, mut other) = (path::Buffer::new(), path::Buffer::new());
+        if let Some(name) = sight::led_to(result as i32, &mut buffer, &mut other) {
+            enter_passing(call, start, result, name, status.st_size, status);
+            return result;
         }
     }
     let times = (start, recorder::now());
@@ -109,11 +119,19 @@ fn enter(
     result
 }
 
-/// The copy of a staged file took the place of what was opened: no other strategy is for it.
-fn enter_staged(call: &Call, start: u64, result: isize, name: &[u8], size: i64, copy: &libc::stat) {
+/// No strategy is for what was opened: the copy of a staged file took its place, or its name is one of the system's
+/// for another one.
+fn enter_passing(
+    call: &Call,
+    start: u64,
+    result: isize,
+    name: &[u8],
+    size: i64,
+    status: &libc::stat,
+) {
     let (number, flags) = (recorder::new_number(), flags(call));
     descriptor::set(result as i32, Entry::tracked(number, flags as u32));
-    stage::inherited(result as i32, copy);
+    stage::inherited(result as i32, status);
     record(call, number, flags, size, (start, recorder::now()), result, name);
 }
 
