@@ -99,13 +99,19 @@ impl Tables {
         self.table(process as usize).insert(fd, entry);
     }
 
-    /// Some descriptor of the process that is open on that file.
-    pub(crate) fn open_on(&self, process: u32, file: i64) -> Option<Arc<Descriptor>> {
+    /// Some descriptor of the process that is open on that file, if there is a choice one that appends or does not.
+    pub(crate) fn open_on(
+        &self,
+        process: u32,
+        file: i64,
+        appends: bool,
+    ) -> Option<Arc<Descriptor>> {
         let table = self.table(process as usize);
-        table.values().rev().find_map(|entry| match entry {
+        let open_on_it = table.values().filter_map(|entry| match entry {
             Entry::Real(open) if i64::from(open.description.file) == file => Some(Arc::clone(open)),
             _ => None,
-        })
+        });
+        open_on_it.max_by_key(|open| open.description.append() == appends)
     }
 
     /// Takes the entries of a range of numbers out.
@@ -124,17 +130,28 @@ impl Tables {
     }
 
     /// What stands behind a descriptor that a process had from the start: an entry of its own, or of the process
-    /// it came from, if that one is meant.
+    /// it came from, if that one is meant. A spawn may have given it another number (`posix_spawn_file_actions_adddup2`,
+    /// a redirection in a child that the trace does not have): then it is the one that stands where the
+    /// process found it.
     pub(crate) fn inherited(
         &self,
         process: u32,
         fd: i32,
         is_meant: impl Fn(&Entry) -> bool,
+        stands_there: impl Fn(&Descriptor) -> bool,
     ) -> Option<Entry> {
         if let Some(entry) = self.get_fd(process, fd).filter(&is_meant) {
             return Some(entry);
         }
-        let entry = self.get_fd(self.images.parent(process)?, fd).filter(is_meant)?;
+        let parent = self.images.parent(process)?;
+        let by_number = self.get_fd(parent, fd).filter(is_meant);
+        let entry = by_number.or_else(|| {
+            let stands_there = |entry: &&Entry| match entry {
+                Entry::Real(open) => stands_there(open),
+                Entry::Foreign => false,
+            };
+            self.table(parent as usize).values().find(stands_there).cloned()
+        })?;
         mark_shared(&entry);
         Some(entry)
     }

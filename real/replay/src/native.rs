@@ -163,10 +163,18 @@ impl Native<'_> {
             let found = self.scratch.root().file(place, OFlags::PATH, Mode::empty()).ok()?;
             identity(found.as_fd())
         });
-        self.tables.inherited(event.process, event.result as i32, |entry| match entry {
+        let is_meant = |entry: &Entry| match entry {
             Entry::Real(open) => there.is_none() || identity(open.fd.as_fd()) == there,
             Entry::Foreign => there.is_none() || event.length < 0,
-        })
+        };
+        let how = OFlags::ACCMODE | OFlags::APPEND;
+        let stands_there = |open: &Descriptor| {
+            there.is_some()
+                && fs::tell(&open.fd).is_ok_and(|real| real as i64 == event.offset)
+                && identity(open.fd.as_fd()) == there
+                && fs::fcntl_getfl(&open.fd).is_ok_and(|it| it & how == open_flags(event) & how)
+        };
+        self.tables.inherited(event.process, event.result as i32, is_meant, stands_there)
     }
 
     fn close(&self, event: &Event) -> Done {
@@ -184,6 +192,10 @@ impl Native<'_> {
     }
 
     fn dup(&self, event: &Event) -> Done {
+        // What is there to be copied; it is the other number that the process may not have.
+        if event.errno().is_some() && self.tables.get(event).is_some() {
+            return OUTSIDE;
+        }
         let result = event.result.max(0) as u64;
         let (Some(Entry::Foreign), true) = (self.tables.get(event), event.result >= 0) else {
             return self.on_descriptor(event, |descriptor| {
@@ -265,7 +277,11 @@ impl Native<'_> {
     fn copy(&self, event: &Event, to: Option<&Event>, memory: &mut Vec<u8>) -> Done {
         let target = match to {
             Some(to) => self.tables.get(to),
-            None => self.tables.open_on(event.process, event.argument).map(Entry::Real),
+            None => {
+                // The kernel copies to no descriptor that appends.
+                let appends = event.errno() == Some(Errno::BADF.raw_os_error());
+                self.tables.open_on(event.process, event.argument, appends).map(Entry::Real)
+            }
         };
         match (self.tables.get(event), target, to) {
             (Some(Entry::Real(source)), Some(Entry::Real(target)), _) => {

@@ -96,11 +96,72 @@ fn total_order(trace: &Trace) -> Vec<usize> {
     let opens = trace.events.iter().filter(|event| event.function.class() == Class::Open);
     let appended: BTreeSet<FileId> =
         opens.filter(|open| open.argument & APPEND != 0).map(|open| open.file).collect();
+    let mut moments: Vec<(u64, bool)> =
+        trace.events.iter().map(|event| (moment(event, &appended), false)).collect();
+    free_before_given_again(trace, &order, &mut moments);
     order.sort_by_key(|&row| {
         let event = &trace.events[row];
-        (moment(event, &appended), event.process, event.thread, row)
+        (moments[row], event.process, event.thread, row)
     });
     order
+}
+
+/// A number of a descriptor that was given again was free by then: the close by another thread took effect before,
+/// however much later it returned. Sets the moments of both; who is given the number comes second (`true`).
+fn free_before_given_again(trace: &Trace, order: &[usize], moments: &mut [(u64, bool)]) {
+    let mut by_number: BTreeMap<(u32, i32), Vec<usize>> = BTreeMap::new();
+    for &row in order {
+        let event = &trace.events[row];
+        let number = if gives_number(event) { event.result as i32 } else { event.fd };
+        if gives_number(event) || closes_number(event) {
+            by_number.entry((event.process, number)).or_default().push(row);
+        }
+    }
+    for rows in by_number.values_mut() {
+        rows.sort_by_key(|&row| (moments[row], row));
+        let mut is_open = false;
+        let mut early = vec![false; rows.len()];
+        for place in 0..rows.len() {
+            let event = &trace.events[rows[place]];
+            if closes_number(event) {
+                is_open &= early[place];
+                continue;
+            }
+            if std::mem::replace(&mut is_open, true) {
+                let frees = |&later: &usize| {
+                    let close = &trace.events[rows[later]];
+                    let is_free = !early[later] && closes_number(close);
+                    is_free && close.thread != event.thread && close.start <= event.end
+                };
+                // The close of whoever is given the number now comes after it: what lies behind that is another matter.
+                let own = |&later: &usize| {
+                    let close = &trace.events[rows[later]];
+                    closes_number(close) && close.thread == event.thread
+                };
+                let end = (place + 1..rows.len()).find(own).map_or(rows.len(), |own| own + 1);
+                if let Some(close) = (place + 1..end).find(frees) {
+                    early[close] = true;
+                    let at = moments[rows[place]].0.max(trace.events[rows[close]].start.0);
+                    moments[rows[close]] = (at, false);
+                    moments[rows[place]] = (at, true);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a call gives its process a number that was free.
+fn gives_number(event: &Event) -> bool {
+    event.result >= 0
+        && match event.function.class() {
+            Class::Open => event.function != Function::INHERITED,
+            Class::Dup => !matches!(event.function, Function::DUP2 | Function::DUP3),
+            _ => false,
+        }
+}
+
+fn closes_number(event: &Event) -> bool {
+    event.function == Function::CLOSE && event.result >= 0
 }
 
 /// When a call most likely took effect. Appends are put one behind the other by their starts where offsets are derived,
@@ -281,6 +342,30 @@ mod tests {
         let table = |place: u32| plan.tickets(place).iter().find(|it| it.resource == 3);
         assert_eq!(table(0).map(|it| it.turn), Some(0));
         assert_eq!(table(1).map(|it| it.turn), Some(1));
+    }
+
+    #[test]
+    fn a_number_is_freed_before_it_is_given_again_however_late_the_close_returns() {
+        let mut trace = Trace::default();
+        trace.header.files = vec![FileEntry::default(), FileEntry::default()];
+        let within = |thread, function, start, end, event: Event| Event {
+            thread,
+            function,
+            start: Nanos(start),
+            end: Nanos(end),
+            ..event
+        };
+        let on = |file| Event { file: FileId(file), fd: 3, ..Event::of(Function::CLOSE) };
+        let opens = |file| Event { file: FileId(file), result: 3, ..Event::of(Function::OPEN) };
+        trace.events = vec![
+            within(0, Function::OPEN, 0, 4, opens(0)),
+            within(0, Function::CLOSE, 10, 1000, on(0)),
+            within(1, Function::OPEN, 20, 30, opens(1)),
+            within(1, Function::READ, 40, 50, on(1)),
+            within(1, Function::CLOSE, 60, 70, on(1)),
+            within(1, Function::OPEN, 80, 90, opens(0)),
+        ];
+        assert_eq!(Plan::new(&trace, &[]).order, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

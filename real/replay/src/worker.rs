@@ -95,7 +95,11 @@ fn conclude(
     Ok(summary)
 }
 
-/// Files whose bytes may have come from elsewhere: by a copy, a mapping or another name, their own or their directory's.
+/// `FALLOC_FL_COLLAPSE_RANGE` and `FALLOC_FL_INSERT_RANGE`: what lies behind moves.
+const SHIFTS_RANGES: i64 = 0x08 | 0x20;
+
+/// Files whose bytes may have come from elsewhere: by a copy, a mapping or another name, their own or their directory's,
+/// or because a range was taken out of them or put in.
 fn files_with_strange_content(trace: &Trace) -> Vec<bool> {
     let files = &trace.header.files;
     let mut strange = vec![false; files.len()];
@@ -104,7 +108,8 @@ fn files_with_strange_content(trace: &Trace) -> Vec<bool> {
         let class = event.function.class();
         let both = [event.file, event.second_file()].into_iter().filter_map(FileId::index);
         for file in both.filter(|&file| file < files.len()) {
-            if matches!(class, Class::Rename | Class::Copy | Class::Map) {
+            let shifts = class == Class::Allocate && event.argument & SHIFTS_RANGES != 0;
+            if shifts || matches!(class, Class::Rename | Class::Copy | Class::Map) {
                 strange[file] = true;
             }
             if class == Class::Rename {

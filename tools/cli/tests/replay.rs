@@ -259,6 +259,69 @@ assert len(open('one').read()) == 4";
 }
 
 #[test]
+fn a_spawned_program_writes_where_its_parent_does_by_whatever_number() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import os
+f = os.open('f', os.O_RDWR | os.O_CREAT)
+os.write(f, b'parent first\\n')
+def spawn(number, *command):
+    actions = [(os.POSIX_SPAWN_DUP2, f, number), (os.POSIX_SPAWN_OPEN, 7, 'g', os.O_WRONLY | os.O_CREAT, 0o600)]
+    os.waitpid(os.posix_spawn('/bin/sh', ['sh', '-c', *command], os.environ, file_actions=actions), 0)
+spawn(1, 'echo child; echo seven >&7')
+os.write(f, b'parent again\\n')
+assert os.lseek(f, 0, 1) == 32
+spawn(8, 'echo by another number >&8')
+os.write(f, b'parent last\\n')
+assert os.lseek(f, 0, 1) == 62";
+    succeeds(place.path(), &["record", "-o", "run.iot", "--", "python3", "-c", script]);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "again"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+    let again = place.path().join("again").join(place.path().strip_prefix("/").unwrap());
+    for (name, bytes) in [("f", 62), ("g", 6)] {
+        assert_eq!(std::fs::metadata(again.join(name)).unwrap().len(), bytes, "{name}");
+    }
+}
+
+#[test]
+fn ranges_that_are_taken_out_of_a_file_or_put_in_and_copies_of_nothing_are_replayed() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import ctypes, os
+fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+f = os.open('f', os.O_RDWR | os.O_CREAT)
+for line in range(4000): os.write(f, b'line %d\\n' % line)
+for mode in (0x08, 0x20):
+    done = fallocate(f, mode, 4096, 4096)
+    assert done == 0 or ctypes.get_errno() == 95, ctypes.get_errno()
+    os.pread(f, 30000, 0)
+end = os.lseek(f, 0, 2)
+g = os.open('g', os.O_RDWR | os.O_CREAT)
+appending = os.open('g', os.O_WRONLY | os.O_APPEND)
+assert os.sendfile(g, f, None, 100) == 0 and os.lseek(f, 0, 1) == end
+try: os.copy_file_range(f, appending, 10, 0)
+except OSError as error: assert error.errno == 9
+try: os.dup2(g, 1 << 30)
+except OSError as error: assert error.errno == 9";
+    succeeds(place.path(), &["record", "-o", "run.iot", "--", "python3", "-c", script]);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "again"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+}
+
+#[test]
+fn what_is_written_by_the_systems_names_for_open_files_is_in_the_trace() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "exec 5> five; echo one > /dev/fd/5; echo second >> /proc/self/fd/5; (echo out > /dev/stdout) > out; \
+                  cat five | tee -a /dev/stderr 2>> both > plain; cat /proc/self/cwd/plain > copy; rm plain";
+    recorded(place.path(), script);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "again"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+    let again = place.path().join("again").join(place.path().strip_prefix("/").unwrap());
+    for (name, bytes) in [("five", 11), ("out", 4), ("both", 11), ("copy", 11)] {
+        assert_eq!(std::fs::metadata(again.join(name)).unwrap().len(), bytes, "{name}");
+    }
+}
+
+#[test]
 fn copies_inside_the_kernel_go_where_they_went_and_move_the_positions_they_moved() {
     let place = tempfile::tempdir().unwrap();
     let script = "import os
