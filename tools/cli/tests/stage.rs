@@ -157,6 +157,30 @@ print(open('a').read(), os.fstat(g).st_size == os.fstat(h).st_size == 23)\"";
 }
 
 #[test]
+fn who_opens_a_name_that_is_given_to_one_file_after_the_other_finds_each_whole() {
+    let laboratory = Laboratory::new();
+    let script = "python3 -c \"import os, threading
+ended, strange = False, []
+def publish():
+    global ended
+    for count in range(3000):
+        with open('new', 'wb') as file: file.write(bytes([65 + count % 26]) * 1000)
+        os.rename('new', 'name')
+    ended = True
+def read():
+    while not ended:
+        try: found = open('name', 'rb').read()
+        except FileNotFoundError: continue
+        if len(found) != 1000 or len(set(found)) != 1: strange.append(len(found))
+threads = [threading.Thread(target=target) for target in (publish, read, read, read)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(strange)\"";
+    let output = laboratory.run("", script);
+    assert_eq!(out(&output), "[]\n", "{}", err(&output));
+}
+
+#[test]
 fn a_file_that_existed_or_was_asked_to_be_synced_each_time_stays_at_home() {
     let laboratory = Laboratory::new();
     fs::write(laboratory.path("old"), "old ").unwrap();

@@ -25,7 +25,7 @@ pub(super) fn opened(fd: i32, flags: i32) -> i32 {
     if fd >= 0 && moment() == Moment::Usual && mode::get().has(Mode::STAGE) {
         let status = system::status(fd).ok();
         match stage::after_open(Held::NOTHING, fd, flags, None, status.as_ref()) {
-            Opening::Passed => {}
+            Opening::Passed | Opening::Gone => {}
             Opening::Staged(copy, _) => fd = copy,
             Opening::Failed(reason) => {
                 errno::set(reason);

@@ -22,12 +22,23 @@ pub(super) unsafe fn hook(call: Call) -> isize {
             return call.perform_cancellable();
         }
         let existed = mode.has(Mode::STAGE) && stage::keeps_existing() && exists(&call);
-        let held = if mode.has(Mode::STAGE) { stage::before_open(&call) } else { Held::NOTHING };
         let start = recorder::now();
+        for _ in 1..TRIES {
+            let held =
+                if mode.has(Mode::STAGE) { stage::before_open(&call) } else { Held::NOTHING };
+            let result = with_a_number(mode, || stage_or_perform_cancellable(&call, mode));
+            if let Some(result) = opened(&call, start, result, existed, held) {
+                return result;
+            }
+        }
         let result = with_a_number(mode, || stage_or_perform_cancellable(&call, mode));
-        opened(&call, start, result, existed, held)
+        opened(&call, start, result, existed, Held::NOTHING).unwrap_or(result)
     }
 }
+
+/// So often in a row a file is replaced between an open and the look at what it opened, at most; a name that leads to a
+/// file without names (`/proc/self/fd/N`) does so each time.
+const TRIES: usize = 100;
 
 /// Whether there is a file where an open is about to go.
 unsafe fn exists(call: &Call) -> bool {
@@ -37,10 +48,16 @@ unsafe fn exists(call: &Call) -> bool {
 }
 
 /// Takes note of an open that ended; the file `existed` before if that matters. The answer is what the
-/// program gets.
-unsafe fn opened(call: &Call, start: u64, result: isize, existed: bool, held: Held) -> isize {
+/// program gets; `None` if it is to be made once more.
+unsafe fn opened(
+    call: &Call,
+    start: u64,
+    result: isize,
+    existed: bool,
+    held: Held,
+) -> Option<isize> {
     if result == -(libc::EFAULT as isize) {
-        return result;
+        return Some(result);
     }
     let mut buffer = path::Buffer::new();
     let directory = path::folder(call.directory);
@@ -66,7 +83,7 @@ fn enter(
     name: &[u8],
     existed: bool,
     held: Held,
-) -> isize {
+) -> Option<isize> {
     let mut status = if result >= 0 { system::status(result as i32).ok() } else { None };
     let excluded = scope::left_out(name)
         .or_else(|| status.as_ref().and_then(|it| scope::kind_left_out(it.st_mode)));
@@ -78,9 +95,10 @@ fn enter(
             (result, status) = (fd as isize, Some(copy));
             if excluded.is_none() {
                 enter_passing(call, start, result, name, size, &copy);
-                return result;
+                return Some(result);
             }
         }
+        Opening::Gone => return None,
         Opening::Failed(errno) => {
             (result, status) = (-(errno as isize), None);
         }
@@ -91,7 +109,7 @@ fn enter(
         let (mut buffer, mut other) = (path::Buffer::new(), path::Buffer::new());
         if let Some(name) = sight::led_to(result as i32, &mut buffer, &mut other) {
             enter_passing(call, start, result, name, status.st_size, status);
-            return result;
+            return Some(result);
         }
     }
     let times = (start, recorder::now());
@@ -103,7 +121,7 @@ fn enter(
             }
         }
         leave_out(reason);
-        return result;
+        return Some(result);
     }
     let number = recorder::new_number();
     let flags = flags(call);
@@ -116,7 +134,7 @@ fn enter(
     }
     let size = status.map_or(-1, |it| it.st_size);
     record(call, number, flags, size, times, result, name);
-    result
+    Some(result)
 }
 
 /// No strategy is for what was opened: the copy of a staged file took its place, or its name is one of the system's

@@ -8,7 +8,7 @@
 
 use crate::call::{ABSENT, Call};
 use crate::moment::{Moment, find_out};
-use crate::stage::{self, Opening};
+use crate::stage::{self, Held, Opening};
 use crate::system;
 use iolab_trace::{Class, Layer};
 
@@ -44,15 +44,26 @@ pub(super) unsafe fn enter(
 /// A child on borrowed memory opens a file: one that lies in a fast place is opened there, for which nothing
 /// is remembered.
 unsafe fn open(call: &Call) -> isize {
-    let held = stage::before_open(call);
-    // SAFETY: the guest's own call.
-    let result = unsafe { call.perform() };
+    let mut held = stage::before_open(call);
+    loop {
+        // SAFETY: the guest's own call.
+        let result = unsafe { call.perform() };
+        match opened(call, held, result) {
+            Some(result) => return result,
+            None => held = Held::NOTHING,
+        }
+    }
+}
+
+/// What the child gets; `None` if the open is to be made once more.
+fn opened(call: &Call, held: Held, result: isize) -> Option<isize> {
     let status = if result >= 0 { system::status(result as i32).ok() } else { None };
     let flags = super::open::flags(call) as i32;
     match stage::after_open(held, result as i32, flags, None, status.as_ref()) {
-        Opening::Passed => result,
-        Opening::Staged(fd, _) => fd as isize,
-        Opening::Failed(errno) => -(errno as isize),
+        Opening::Passed => Some(result),
+        Opening::Staged(fd, _) => Some(fd as isize),
+        Opening::Failed(errno) => Some(-(errno as isize)),
+        Opening::Gone => None,
     }
 }
 

@@ -13,20 +13,25 @@ const RAW: c_int = libc::O_DSYNC | libc::O_SYNC | libc::O_DIRECT;
 
 /// A staged file does not come home before the open is over. A thread that is cancelled in its open leaves
 /// the line open, and nothing to clean up.
-pub(crate) struct Held(Option<ManuallyDrop<Line>>);
+pub(crate) struct Held {
+    line: Option<ManuallyDrop<Line>>,
+    /// How many files had come home or gone by then.
+    moves: Option<u64>,
+}
 
 impl Held {
     /// Nothing is.
-    pub(crate) const NOTHING: Held = Held(None);
+    pub(crate) const NOTHING: Held = Held { line: None, moves: None };
 }
 
 /// A file is about to be opened.
 pub(crate) fn before_open(call: &Call) -> Held {
-    let held = busy().and_then(|place| {
+    let moves = place().map(FastPlace::moves);
+    let line = busy().and_then(|place| {
         let file = behind_path(place, call.directory, call.path).filter(|file| file.is_home)?;
         hold(place, file.home, 0)
     });
-    Held(held.map(ManuallyDrop::new))
+    Held { line: line.map(ManuallyDrop::new), moves }
 }
 
 /// What an open came to.
@@ -37,11 +42,14 @@ pub(crate) enum Opening {
     Staged(c_int, libc::stat),
     /// The copy cannot be had: the open fails with this error number, and its descriptor is closed.
     Failed(c_int),
+    /// The file has lost its name since, and may have had a copy that nobody needed any more: the descriptor is closed,
+    /// and whoever has the name now is to be opened.
+    Gone,
 }
 
 /// A file was opened; `name` is its absolute path if strategies may choose it.
 pub(crate) fn after_open(
-    Held(line): Held,
+    Held { line, moves }: Held,
     fd: c_int,
     flags: c_int,
     name: Option<&[u8]>,
@@ -61,10 +69,27 @@ pub(crate) fn after_open(
         None => name.filter(|name| is_chosen(fd, flags, name, status)),
         Some(_) => None,
     };
-    match (found, name) {
+    let opening = match (found, name) {
         (None, None) => Opening::Passed,
         _ => replaced(place, line, fd, flags, name, status, found),
+    };
+    match opening {
+        Opening::Passed if lost_copy(place, moves, fd, flags) => {
+            kernel::close(fd);
+            Opening::Gone
+        }
+        opening => opening,
     }
+}
+
+/// Whether a file that was opened by a name may have been in the fast place, and have gone with its last name before it
+/// could be asked for: of what it had, the real file has nothing.
+fn lost_copy(place: &FastPlace, moves: Option<u64>, fd: c_int, flags: c_int) -> bool {
+    const MADE_HERE: c_int = libc::O_CREAT | libc::O_EXCL;
+    moves.is_some_and(|moves| moves != place.moves())
+        && flags & MADE_HERE != MADE_HERE
+        && flags & libc::O_TMPFILE != libc::O_TMPFILE
+        && kernel::status(fd).is_some_and(|status| status.st_nlink == 0)
 }
 
 fn replaced(
