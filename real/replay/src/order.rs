@@ -119,32 +119,32 @@ fn free_before_given_again(trace: &Trace, order: &[usize], moments: &mut [(u64, 
     }
     for rows in by_number.values_mut() {
         rows.sort_by_key(|&row| (moments[row], row));
-        let mut is_open = false;
+        let is_close = |place: &usize| closes_number(&trace.events[rows[*place]]);
+        let mut closes: Vec<usize> = (0..rows.len()).filter(is_close).collect();
+        closes.sort_by_key(|&place| trace.events[rows[place]].start);
+        let mut closes = closes.into_iter().peekable();
+        // Closes that have begun and not taken effect, one of a thread at most.
+        let mut begun: Vec<usize> = Vec::new();
         let mut early = vec![false; rows.len()];
+        let mut is_open = false;
         for place in 0..rows.len() {
             let event = &trace.events[rows[place]];
             if closes_number(event) {
                 is_open &= early[place];
                 continue;
             }
-            if std::mem::replace(&mut is_open, true) {
-                let frees = |&later: &usize| {
-                    let close = &trace.events[rows[later]];
-                    let is_free = !early[later] && closes_number(close);
-                    is_free && close.thread != event.thread && close.start <= event.end
-                };
-                // The close of whoever is given the number now comes after it: what lies behind that is another matter.
-                let own = |&later: &usize| {
-                    let close = &trace.events[rows[later]];
-                    closes_number(close) && close.thread == event.thread
-                };
-                let end = (place + 1..rows.len()).find(own).map_or(rows.len(), |own| own + 1);
-                if let Some(close) = (place + 1..end).find(frees) {
-                    early[close] = true;
-                    let at = moments[rows[place]].0.max(trace.events[rows[close]].start.0);
-                    moments[rows[close]] = (at, false);
-                    moments[rows[place]] = (at, true);
-                }
+            let has_begun = |close: &usize| trace.events[rows[*close]].start <= event.end;
+            begun.extend(std::iter::from_fn(|| closes.next_if(has_begun)));
+            begun.retain(|&close| close > place && !early[close]);
+            if !std::mem::replace(&mut is_open, true) {
+                continue;
+            }
+            let others = |close: &usize| trace.events[rows[*close]].thread != event.thread;
+            if let Some(close) = begun.iter().copied().filter(others).min() {
+                early[close] = true;
+                let at = moments[rows[place]].0.max(trace.events[rows[close]].start.0);
+                moments[rows[close]] = (at, false);
+                moments[rows[place]] = (at, true);
             }
         }
     }
