@@ -99,7 +99,7 @@ impl Plan {
         let unit = dice.magnitude(16, 4096);
         let subfiles = dice.between(1, u64::from(servers) + 2) as u32;
         let layout = Layout::striped(unit, subfiles, 0).expect("in range");
-        let transfer_bytes = dice.magnitude(32, 4096);
+        let mut transfer_bytes = dice.magnitude(32, 4096);
         let depth = dice.between(1, 4) as u32;
         let view_bytes_max = if dice.one_in(3) { 400 } else { 64 << 20 };
         // Of the seed itself, so that the rest of the plan stays as it was without schedules.
@@ -117,7 +117,7 @@ impl Plan {
             1..4 => Durability::Process,
             _ => Durability::Device,
         };
-        let slow_syncs = own.magnitude(1, 64);
+        let mut slow_syncs = own.magnitude(1, 64);
         let mut grant_bytes = Dice::new(seed, 7).magnitude(16, 4096);
         // The same: one in two has the usual ones, as all had before there were others.
         let mut own_policies = Dice::new(seed, 8);
@@ -135,9 +135,10 @@ impl Plan {
         if caches > 0 {
             let is_often = rates.cut > 0;
             if is_often {
-                // Little memory: much is fetched.
-                block_bytes = own.magnitude(16, 64);
-                cache_memory = block_bytes * own.between(8, 32);
+                // Little memory: much is fetched, several blocks for one request.
+                block_bytes = own.magnitude(16, 32);
+                cache_memory = block_bytes * own.between(8, 16);
+                transfer_bytes = transfer_bytes.max(8 * block_bytes);
                 // Who is refused, or asks for room with every few bytes, has few fetches under way
                 // when a cut comes; other seeds cut where room is short.
                 rates = Rates { device: 0, capacity: 0, ..rates };
@@ -160,6 +161,13 @@ impl Plan {
         });
         if durability != Durability::Device {
             rates = Rates { sync: 0, power: 0, ..rates };
+        }
+        let mut own_syncs = Dice::new(seed, 13);
+        if rates.power > 0 && own_syncs.one_in(2) {
+            // Long enough for others to write meanwhile.
+            slow_syncs = slow_syncs.max(16);
+            let write = |program| programs::sync_while_written(&mut own_syncs, program);
+            programs.iter_mut().for_each(write);
         }
         let crashes = events.iter().any(|event| matches!(event.what, What::CrashCache { .. }));
         if crashes && write_policy.answer == Answer::Saved {

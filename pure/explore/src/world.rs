@@ -182,7 +182,7 @@ impl World {
             recordings: keeps.events.then(Recordings::new),
             calm_since: None,
             events_done: 0,
-            power_cuts_left: 3,
+            power_cuts_left: 5,
             paused: BTreeMap::new(),
             cut: BTreeMap::new(),
             processes: Vec::new(),

@@ -140,7 +140,12 @@ fn round(
     let Some(slot) = (0..SLOTS).map(|step| (slot + step) % SLOTS).find(|&slot| open[slot]) else {
         open[slot] = true;
         let path = if dice.one_in(3) { *dice.pick(&FILES) } else { favourite };
-        let mut steps = vec![Step::Open { slot, path: path.into(), wish: wish(dice) }];
+        let mut wish = wish(dice);
+        if !dice.one_in(4) {
+            // Without a file most rounds do nothing.
+            wish = OpenWish { reads: true, writes: true, creates: true, exclusive: false, ..wish };
+        }
+        let mut steps = vec![Step::Open { slot, path: path.into(), wish }];
         if dice.one_in(2) {
             steps.push(Step::SetAtomic { slot, atomic: true });
         }
@@ -199,6 +204,10 @@ pub(super) fn cut_while_used(dice: &mut Dice, program: &mut Program, is_often: b
             _ => continue,
         };
         let cutter = dice.below(u64::from(program.ranks)) as u32;
+        if is_often && program.ranks > 1 && !dice.one_in(3) {
+            round.steps = cut_while_read(dice, program.ranks, cutter, slot);
+            continue;
+        }
         let mut steps = Vec::new();
         // Where the file is short, or all write, nothing is fetched.
         if is_often && program.ranks > 1 {
@@ -219,6 +228,63 @@ pub(super) fn cut_while_used(dice: &mut Dice, program: &mut Program, is_often: b
         }
         for _ in 0..dice.between(1, 3) {
             steps.push(Step::Resize { slot, rank: cutter, bytes: dice.below(300) });
+        }
+        steps.push(Step::Agree { slot });
+        round.steps = steps;
+    }
+}
+
+/// One rank reads what is on servers while another cuts it, and looks whether what was cut off comes back, also
+/// when the file gets longer.
+fn cut_while_read(dice: &mut Dice, ranks: u32, cutter: u32, slot: usize) -> Vec<Step> {
+    let reader = (cutter + 1) % ranks;
+    let mut steps = Vec::new();
+    let access = |steps: &mut Vec<Step>, rank, writes, from, to| {
+        let access = Access { writes, view: Arc::new(Nest::WHOLE_FILE), from, to };
+        steps.push(Step::Access { slot, rank, access, waits: true });
+    };
+    access(&mut steps, reader, true, 0, dice.between(512, 2048));
+    steps.extend([Step::Sync { slot }, Step::Agree { slot }]);
+    for _ in 0..dice.between(1, 3) {
+        let from = dice.below(300);
+        access(&mut steps, reader, false, from, from + dice.between(256, 1024));
+    }
+    for _ in 0..dice.between(1, 2) {
+        let bytes = dice.below(300);
+        steps.push(Step::Resize { slot, rank: cutter, bytes });
+        if dice.one_in(2) {
+            let bytes = bytes + dice.between(32, 512);
+            steps.push(Step::Resize { slot, rank: cutter, bytes });
+        }
+        // At once, and not more than stays in memory.
+        access(&mut steps, cutter, false, bytes, bytes + dice.between(32, 256));
+    }
+    steps.push(Step::Agree { slot });
+    steps
+}
+
+/// Rounds in which ranks come together become others, in which each does so while others write.
+pub(super) fn sync_while_written(dice: &mut Dice, program: &mut Program) {
+    for round in &mut program.rounds {
+        let slot = match *round.steps.as_slice() {
+            [Step::Agree { slot }] | [Step::Sync { slot }, ..] => slot,
+            [Step::Collective { slot, .. }] | [Step::Access { slot, .. }, ..] if dice.one_in(2) => {
+                slot
+            }
+            _ => continue,
+        };
+        let mut steps = Vec::new();
+        for _ in 0..dice.between(1, 4) {
+            for rank in 0..program.ranks {
+                // So that some sync while others still write.
+                for _ in 0..dice.below(4) {
+                    let from = dice.below(300);
+                    let (view, to) = (Arc::new(Nest::WHOLE_FILE), from + dice.magnitude(1, 64));
+                    let access = Access { writes: true, view, from, to };
+                    steps.push(Step::Access { slot, rank, access, waits: true });
+                }
+            }
+            steps.push(Step::Sync { slot });
         }
         steps.push(Step::Agree { slot });
         round.steps = steps;

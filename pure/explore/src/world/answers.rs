@@ -113,10 +113,13 @@ impl World {
                 for (op, _) in spoken {
                     self.shadow.synced(inode, op);
                 }
-                // A sync behind one that failed must not speak for what that one has lost.
-                let is_telling = self.marks.count(Mark::SyncFailed) > 0;
-                let rate = if is_telling { 1 } else { self.plan.rates.power };
-                if any && self.plan.rates.power > 0 && self.trouble(rate) {
+                // A sync behind one that failed must not speak for what that one has lost, nor one that is
+                // answered while others write for what it has not waited for.
+                let is_telling = self.marks.count(Mark::SyncFailed) > 0
+                    || self.servers.iter().any(|server| server.disk.has_dirt(inode));
+                let power = self.plan.rates.power;
+                let rate = if is_telling { power.min(1) } else { power };
+                if any && self.trouble(rate) {
                     let soon = self.dice.magnitude(1, 100_000_000);
                     self.later(soon, Happening::PowerCut);
                 }

@@ -84,6 +84,10 @@ impl Transfer {
 }
 
 impl Work {
+    pub(super) fn is_spoiled(&self) -> bool {
+        matches!(self, Work::Transfer(transfer) if transfer.is_spoiled)
+    }
+
     pub(super) fn transfer(
         direction: Direction,
         subfile: Subfile,
@@ -205,37 +209,44 @@ impl World {
         self.tell_server(at, Event::Done { operation, result });
         if let (Work::Transfer(transfer), Some((peer, _))) = (work, asker)
             && transfer.is_spoiled
+            && !self.servers[at as usize].has_spoiled(peer)
         {
             self.hold_up(peer);
         }
     }
 
-    /// A file is to be cut while a cache manager fetches from it: of what is under way for that, one part fails,
-    /// and what servers have read of the others comes late.
+    /// A file is to be cut while a cache manager fetches from it: of what is under way for that, some parts fail,
+    /// so that whoever waits for them all waits no longer, and what servers have read of the others comes late.
     pub(super) fn spoil_fetches(&mut self, cache: u32, inode: Inode) {
         if !self.trouble(self.plan.rates.fetch) {
             return;
         }
-        let mut is_first = true;
-        for at in 0..self.servers.len() {
-            let server = &self.servers[at];
+        let mut fetches = Vec::new();
+        for (at, server) in self.servers.iter().enumerate() {
             let fetch = |(&number, work): (&u64, &Work)| {
                 let Work::Transfer(transfer) = work else { return None };
                 let (peer, _) = server.asker(Operation(number))?;
                 let is_meant = !transfer.writes && transfer.subfile.inode == inode;
-                (is_meant && self.asks(Node::Cache(cache), peer)).then_some((number, peer))
+                (is_meant && self.asks(Node::Cache(cache), peer)).then_some((at, number, peer))
             };
-            let Some((number, peer)) = server.works.iter().find_map(fetch) else { continue };
-            match std::mem::take(&mut is_first) {
-                false => self.hold_up(peer),
-                true => {
-                    let work = self.servers[at].works.get_mut(&number);
-                    if let Some(Work::Transfer(transfer)) = work {
-                        transfer.is_spoiled = true;
-                        let (server, life) = (at as u32, self.servers[at].life);
-                        self.later(0, Happening::Works { server, life, operation: number });
-                    }
-                }
+            fetches.extend(server.works.iter().filter_map(fetch));
+        }
+        let first = self.dice.below(fetches.len() as u64) as usize;
+        for (place, &(at, number, _)) in fetches.iter().enumerate() {
+            // Of two or more, one at least is left that comes late.
+            let is_left = place == (first + 1) % fetches.len();
+            if place != first && (is_left || self.dice.one_in(2)) {
+                continue;
+            }
+            if let Some(Work::Transfer(transfer)) = self.servers[at].works.get_mut(&number) {
+                transfer.is_spoiled = true;
+                let (server, life) = (at as u32, self.servers[at].life);
+                self.later(0, Happening::Works { server, life, operation: number });
+            }
+        }
+        for (at, _, peer) in fetches {
+            if !self.servers[at].has_spoiled(peer) {
+                self.hold_up(peer);
             }
         }
     }
@@ -419,6 +430,11 @@ impl Disk {
     fn soil(&mut self, subfile: Subfile, from: usize, to: usize) {
         let sectors = from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES);
         self.dirty.entry(subfile).or_default().extend(sectors);
+    }
+
+    /// Whether the disk may not have a file as the kernel has it.
+    pub(super) fn has_dirt(&self, inode: Inode) -> bool {
+        self.dirty.iter().any(|(subfile, sectors)| subfile.inode == inode && !sectors.is_empty())
     }
 
     /// Whether the disk may not have a sector as the kernel has it.

@@ -265,8 +265,12 @@ impl World {
                 let slow = if self.plan.rates.journal > 0 { 8 } else { 1 };
                 let delay = self.delay() * slow;
                 self.later(delay, Happening::Written { life });
-                if self.trouble(self.plan.rates.journal) {
-                    self.later(delay / 2, Happening::Crashes { life });
+                // A crash is worth most where several records are on their way.
+                let several = self.manager.underway.len() > 1;
+                let rate = self.plan.rates.journal;
+                if self.trouble(if several { rate.div_ceil(4) } else { rate }) {
+                    let soon = if several { self.dice.magnitude(1, delay / 2) } else { delay / 2 };
+                    self.later(soon, Happening::Crashes { life });
                 }
             }
             Action::Checkpoint { first, records } => {

@@ -88,6 +88,12 @@ impl Server {
         self.disk.begin_sync(subfile, others)
     }
 
+    /// Whether something that it does for somebody is to fail at once.
+    pub(super) fn has_spoiled(&self, peer: Peer) -> bool {
+        let is_for = |number| self.asker(Operation(number)).is_some_and(|asker| asker.0 == peer);
+        self.works.iter().any(|(&number, work)| work.is_spoiled() && is_for(number))
+    }
+
     /// What it has granted to cache managers.
     pub(super) fn granted_bytes(&self) -> u64 {
         self.machine.granted_bytes()
