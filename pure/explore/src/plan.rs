@@ -171,7 +171,7 @@ impl Plan {
         }
         let crashes = events.iter().any(|event| matches!(event.what, What::CrashCache { .. }));
         if crashes && write_policy.answer == Answer::Saved {
-            rates.answer = own_policies.magnitude(4, 32);
+            rates.answer = own_policies.magnitude(1, 8);
         }
         let mut own_sums = Dice::new(seed, 10);
         let summing = own_sums.one_in(2).then(|| Summing {

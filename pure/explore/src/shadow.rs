@@ -310,6 +310,19 @@ impl Shadow {
         by: By,
         (begin, now): (Tick, Tick),
     ) -> Result<(), String> {
+        self.look((inode, layout), (&seen, beyond), (begin, now))?;
+        let read = Op { end: Some(now), ..Op::begun(begin, Effect::Read(seen), by) };
+        self.file(inode, layout).ops.push(read);
+        Ok(())
+    }
+
+    /// Whether each of these bytes may be there by itself: writes that are under way may be there in part.
+    pub(crate) fn look(
+        &mut self,
+        (inode, layout): (Inode, Layout),
+        (seen, beyond): (&[(u32, u8)], Option<u64>),
+        (begin, now): (Tick, Tick),
+    ) -> Result<(), String> {
         let file = self.file(inode, layout);
         if file.discarded {
             return Ok(());
@@ -325,11 +338,10 @@ impl Shadow {
                 "file {inode} was read as ending before byte {beyond}, but it has {low} bytes at least"
             ));
         }
-        for &(x, value) in &seen {
+        for &(x, value) in seen {
             file.allowed(x, value, begin)
                 .map_err(|why| format!("byte {x} of file {inode}: {why}"))?;
         }
-        file.ops.push(Op { end: Some(now), ..Op::begun(begin, Effect::Read(seen), by) });
         Ok(())
     }
 

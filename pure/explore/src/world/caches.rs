@@ -263,6 +263,9 @@ impl World {
         self.caches[at as usize].up = false;
         let tick = self.tick();
         self.shadow.cache_crashed(at, tick);
+        if self.plan.outlives_caches() {
+            self.look_at_disks();
+        }
         self.break_all(Node::Cache(at));
         self.at(until, Happening::Starts { node: Node::Cache(at) });
     }

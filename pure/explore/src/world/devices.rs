@@ -34,6 +34,8 @@ pub(super) struct Disk {
     pub(super) sums: Sums,
     /// A sync has failed, and the server has not begun a new life since.
     pub(super) has_failed: bool,
+    /// Syncs that have begun.
+    syncs: u64,
 }
 
 /// What a sync that is under way writes: sectors as they were when it began, and how long the subfile was.
@@ -41,6 +43,22 @@ pub(super) struct Disk {
 pub(super) struct Syncing {
     pub(super) sectors: BTreeMap<usize, Vec<u8>>,
     bytes: usize,
+    /// Its place in the order in which they began.
+    number: u64,
+}
+
+impl Syncing {
+    /// One that began later is over: nothing older is written over what it has written.
+    pub(super) fn overtaken_by(&mut self, later: &Syncing) {
+        if self.number < later.number && !later.sectors.is_empty() {
+            self.bytes = later.bytes;
+            for (at, sector) in &mut self.sectors {
+                if let Some(newer) = later.sectors.get(at) {
+                    sector.clone_from(newer);
+                }
+            }
+        }
+    }
 }
 
 /// What a device has to do.
@@ -305,10 +323,11 @@ impl World {
                 Ok(Outcome::Nothing)
             }
             Work::Sum { subfile, pages, syncing } => {
+                let server = &mut self.servers[at as usize];
                 if self.plan.durability == Durability::Device {
-                    disk.end_sync(*subfile, std::mem::take(syncing));
+                    server.end_sync(*subfile, std::mem::take(syncing));
                 }
-                disk.sum(*subfile, *pages);
+                server.disk.sum(*subfile, *pages);
                 self.meet(Mark::PagesSummed);
                 if self.trouble(self.plan.rates.rot) {
                     let World { servers, dice, .. } = self;
@@ -342,7 +361,7 @@ impl World {
                 Ok(Outcome::Room { free, used, missing, unit: SECTOR_BYTES as u64 })
             }
             Work::Sync { subfile, syncing } => {
-                disk.end_sync(*subfile, std::mem::take(syncing));
+                self.servers[at as usize].end_sync(*subfile, std::mem::take(syncing));
                 Ok(Outcome::Nothing)
             }
             Work::Discard { inode } => {
@@ -459,13 +478,13 @@ impl Disk {
         dirty.extend(others);
         let bytes = self.subfiles.get(&subfile).map_or(&[][..], Vec::as_slice);
         let sector = |at: usize| sector_of(bytes, at).to_vec();
-        Syncing {
-            sectors: dirty.into_iter().map(|at| (at, sector(at))).collect(),
-            bytes: bytes.len(),
-        }
+        let sectors = dirty.into_iter().map(|at| (at, sector(at))).collect();
+        self.syncs += 1;
+        Syncing { sectors, bytes: bytes.len(), number: self.syncs }
     }
 
-    fn end_sync(&mut self, subfile: Subfile, Syncing { sectors, bytes }: Syncing) {
+    pub(super) fn end_sync(&mut self, subfile: Subfile, syncing: Syncing) {
+        let Syncing { sectors, bytes, .. } = syncing;
         if !self.subfiles.contains_key(&subfile) {
             return;
         }
@@ -567,4 +586,26 @@ fn lay(bytes: &mut [u8], at: usize, sector: &[u8]) {
     let there = sector.len().min(room.len());
     room[..there].copy_from_slice(&sector[..there]);
     room[there..].fill(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_that_began_earlier_and_ends_later_brings_back_nothing_older() {
+        let subfile = Subfile { inode: Inode(1), index: 0 };
+        let mut disk = Disk::default();
+        let write = |disk: &mut Disk, bytes: &[u8]| {
+            disk.subfiles.insert(subfile, bytes.to_vec());
+            disk.soil(subfile, 0, bytes.len());
+            disk.begin_sync(subfile, BTreeSet::new())
+        };
+        let mut earlier = write(&mut disk, &[1; 40]);
+        let later = write(&mut disk, &[2; 70]);
+        earlier.overtaken_by(&later);
+        disk.end_sync(subfile, later);
+        disk.end_sync(subfile, earlier);
+        assert_eq!(disk.synced[&subfile], [2; 70]);
+    }
 }

@@ -88,6 +88,19 @@ impl Server {
         self.disk.begin_sync(subfile, others)
     }
 
+    /// A sync of a subfile is over.
+    pub(super) fn end_sync(&mut self, subfile: Subfile, syncing: Syncing) {
+        for work in self.works.values_mut() {
+            if let Work::Sync { subfile: of, syncing: other }
+            | Work::Sum { subfile: of, syncing: other, .. } = work
+                && *of == subfile
+            {
+                other.overtaken_by(&syncing);
+            }
+        }
+        self.disk.end_sync(subfile, syncing);
+    }
+
     /// Whether something that it does for somebody is to fail at once.
     pub(super) fn has_spoiled(&self, peer: Peer) -> bool {
         let is_for = |number| self.asker(Operation(number)).is_some_and(|asker| asker.0 == peer);

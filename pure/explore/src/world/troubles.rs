@@ -141,10 +141,20 @@ impl World {
             self.meet(Mark::UnsyncedLost);
         }
         self.shadow.power_cut();
-        // What was synced is looked for at once, before others write over what is missing. Bytes that the device
-        // has changed are for readers to find.
-        if self.plan.rates.rot == 0 {
-            let result = self.disks_are_right();
+        self.look_at_disks();
+    }
+
+    /// What must have outlived a crash is looked for at once, before others write over what is missing. Bytes that
+    /// devices have changed are for readers to find.
+    pub(super) fn look_at_disks(&mut self) {
+        if self.plan.rates.rot > 0 {
+            return;
+        }
+        for inode in self.stored() {
+            let Some(layout) = self.shadow.layout(inode) else { continue };
+            let seen = self.on_disks(inode, layout);
+            let (now, end) = (self.tick(), seen.len() as u64);
+            let result = self.shadow.look((inode, layout), (&seen, Some(end)), (now, now + 1));
             self.check(result);
         }
     }
