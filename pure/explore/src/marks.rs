@@ -59,6 +59,8 @@ marks! {
     JournalBegunAnew = "journal begun anew",
     /// The manager crashed while one was written.
     CheckpointLost = "checkpoint lost",
+    /// The manager crashed while its names were being told for one.
+    CheckpointUntold = "checkpoint untold",
     /// One could not be written.
     CheckpointRefused = "checkpoint refused",
     /// The manager started with one.

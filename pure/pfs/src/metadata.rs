@@ -421,12 +421,13 @@ impl Metadata {
         self.change(None, &Message::Done, changes, out);
     }
 
-    /// Wishes to be woken when the next session or file is due.
+    /// Wishes to be woken when the next session, file or slice of a checkpoint is due.
     fn wake(&mut self, now: Nanos, out: &mut Vec<Action>) {
         let timeout = self.settings.session_timeout;
         let lost = self.sessions.lost_first().map(|at| at.after(timeout));
         let again = self.discarding.values().filter_map(|discarding| discarding.again_at);
-        let Some(at) = lost.into_iter().chain(again).min() else { return };
+        let slice = self.checkpoints.next_at();
+        let Some(at) = lost.into_iter().chain(again).chain(slice).min() else { return };
         if self.woken_at.is_none_or(|stands| stands <= now || stands > at) {
             self.woken_at = Some(at);
             out.push(Action::WakeAt(at));
@@ -515,7 +516,7 @@ impl Machine for Metadata {
             }
         }
         self.discard(now, out);
-        self.take_checkpoint(out);
+        self.take_checkpoint(now, out);
         self.wake(now, out);
     }
 }

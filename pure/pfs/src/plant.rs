@@ -106,12 +106,14 @@ pub enum Plant {
     CheckpointAlone,
     /// A journal that begins anew has not what was answered before.
     CheckpointWithoutAnswers,
+    /// A journal that begins anew has each name as it was when the walk came to it.
+    CheckpointOfSeveralTimes,
 }
 
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 50] = [
+    pub const ALL: [Plant; 51] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -162,6 +164,7 @@ impl Plant {
         Plant::JournalCutEarly,
         Plant::CheckpointAlone,
         Plant::CheckpointWithoutAnswers,
+        Plant::CheckpointOfSeveralTimes,
     ];
 }
 

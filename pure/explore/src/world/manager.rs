@@ -72,6 +72,9 @@ impl Manager {
     }
 }
 
+/// How long after it began to tell names a manager may crash: between two of the first slices.
+const TELLING_NS: u64 = 150_000;
+
 /// What a journal begins with.
 fn header(first: u64, checkpoint_bytes: u64) -> Vec<u8> {
     SegmentHeader { instance: 1, incarnation: 1, first, checkpoint_bytes }.encode()
@@ -128,7 +131,9 @@ impl World {
 
     pub(super) fn crash_manager(&mut self) {
         (self.manager.up, self.manager.has_failed) = (false, false);
-        self.manager.machine = None;
+        if self.manager.machine.take().is_some_and(|machine| machine.tells_names()) {
+            self.meet(Mark::CheckpointUntold);
+        }
         self.manager.superseded = None;
         if self.manager.beside.take().is_some() {
             self.meet(Mark::CheckpointLost);
@@ -226,9 +231,16 @@ impl World {
         self.tell(&|| format!("manager hears {event:?}"));
         let mut actions = Vec::new();
         let machine = self.manager.machine.as_mut().expect("it is up");
+        let told = machine.tells_names();
         machine.step(self.now, event, &mut actions);
+        let begins_telling = !told && machine.tells_names();
         let (life, rows) = (self.manager.life, machine.take());
         self.keep(&|| format!("metadata-{life}"), rows);
+        // Without a throw of the dice, so that runs in which no names are told stay as they were.
+        let may_crash = self.calm_since.is_none() && self.plan.rates.journal > 0;
+        if begins_telling && may_crash && self.manager.last.is_multiple_of(4) {
+            self.later(TELLING_NS, Happening::Crashes { life });
+        }
         for action in actions {
             self.tell(&|| format!("manager wants {action:?}"));
             self.carry_out_for_manager(action);

@@ -44,6 +44,7 @@ impl Metadata {
     pub(super) fn fail(&mut self, out: &mut Vec<Action>) {
         self.has_failed = true;
         self.checkpoints.cancel();
+        self.names.end_walk();
         for Waiting { session, request, .. } in std::mem::take(&mut self.waiting) {
             let Some(session) = self.sessions.get(session) else { continue };
             session.executing.remove(&request);

@@ -5,10 +5,13 @@
 
 mod history;
 
+pub(super) use history::Walk;
+
 use crate::change::{Change, Pointer};
 use crate::message::PATH_BYTES_MAX;
 use crate::plant::{Plant, is_planted};
 use crate::{Attributes, Code, Entry, Inode, Kind, Layout, OpenNumber, SessionId};
+use history::Kept;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The directory that has all others.
@@ -44,8 +47,12 @@ pub(crate) struct Names {
     opens: BTreeMap<OpenNumber, Open>,
     /// Files without name and opens, until all servers have discarded them.
     orphans: BTreeSet<Inode>,
+    /// Files that are open and have no name.
+    unnamed: BTreeSet<Inode>,
     last_inode: Inode,
     last_open: OpenNumber,
+    /// What a walk that has begun needs of what has changed since.
+    kept: Option<Kept>,
 }
 
 /// Where a name is, or would be.
@@ -71,8 +78,10 @@ impl Names {
             nodes: BTreeMap::from([(ROOT, root)]),
             opens: BTreeMap::new(),
             orphans: BTreeSet::new(),
+            unnamed: BTreeSet::new(),
             last_inode: ROOT,
             last_open: OpenNumber(0),
+            kept: None,
         }
     }
 
@@ -220,8 +229,7 @@ impl Names {
 
     /// Files without a name that somebody has open, or that some server may still have.
     pub(crate) fn leaving(&self) -> BTreeSet<Inode> {
-        let unnamed = self.nodes.iter().filter(|(_, node)| !node.is_named);
-        unnamed.map(|(&inode, _)| inode).chain(self.orphans()).collect()
+        self.unnamed.union(&self.orphans).copied().collect()
     }
 
     /// Applies a change that was checked, or that the journal has. One of a damaged journal changes
@@ -237,13 +245,17 @@ impl Names {
                     is_named: true,
                     opens: 0,
                 };
+                self.keep(*parent, name);
                 if let Some(directory) = self.nodes.get_mut(parent) {
                     directory.entries.insert(name.clone(), *inode);
                     self.nodes.insert(*inode, node);
+                    self.unnamed.remove(inode);
                     self.last_inode = self.last_inode.max(*inode);
                 }
             }
             Change::Rename { parent, name, new_parent, new_name } => {
+                self.keep(*parent, name);
+                self.keep(*new_parent, new_name);
                 let directory = self.nodes.get_mut(parent);
                 let Some(inode) = directory.and_then(|node| node.entries.remove(name)) else {
                     return;
@@ -255,6 +267,7 @@ impl Names {
                 }
             }
             Change::Remove { parent, name } => {
+                self.keep(*parent, name);
                 let directory = self.nodes.get_mut(parent);
                 if let Some(inode) = directory.and_then(|node| node.entries.remove(name)) {
                     self.unname(inode);
@@ -293,6 +306,7 @@ impl Names {
     fn unname(&mut self, inode: Inode) {
         if let Some(node) = self.nodes.get_mut(&inode) {
             node.is_named = false;
+            self.unnamed.insert(inode);
         }
         self.drop_unused(inode);
     }
@@ -302,9 +316,11 @@ impl Names {
         let unused = |node: &Node| !node.is_named && node.opens == 0;
         if self.nodes.get(&inode).is_some_and(unused)
             && let Some(node) = self.nodes.remove(&inode)
-            && node.kind == Kind::File
         {
-            self.orphans.insert(inode);
+            self.unnamed.remove(&inode);
+            if node.kind == Kind::File {
+                self.orphans.insert(inode);
+            }
         }
     }
 }
