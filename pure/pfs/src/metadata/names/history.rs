@@ -28,10 +28,13 @@ impl Told {
     }
 }
 
+/// What a name stood for, if it was there.
+type Stood = Option<(Inode, Told)>;
+
 /// What names stood for when a walk began: those that have changed since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
-    entries: BTreeMap<Inode, BTreeMap<Vec<u8>, Option<(Inode, Told)>>>,
+    entries: BTreeMap<Inode, BTreeMap<Vec<u8>, Stood>>,
 }
 
 /// How far a history is told.
@@ -236,6 +239,7 @@ mod tests {
         let is_of_gone = |change: &Change| matches!(change, Change::Create { inode: Inode(8), .. });
         assert!(!told.iter().any(is_of_gone));
     }
+
     /// Changes of all kinds to names that are there or not, of directories one in another.
     fn changed(names: &Names, step: u64) -> Change {
         let directory = |at: u64| Inode(1 + at % 3);
