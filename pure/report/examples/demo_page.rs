@@ -200,9 +200,9 @@ fn page<'a>(recorded: &'a Trace, null: &'a Trace, write_back: &'a Trace) -> Page
             Section::Table(files()),
         ],
         timelines: vec![
-            Timeline { label: "recorded".to_owned(), trace: recorded, stretches: None },
-            Timeline { label: "simulated: null".to_owned(), trace: null, stretches: None },
-            Timeline { label: "simulated: write-back".to_owned(), trace: write_back, stretches: None },
+            Timeline::new("recorded", recorded),
+            Timeline::new("simulated: null", null),
+            Timeline::new("simulated: write-back", write_back),
         ],
     }
 }

@@ -17,7 +17,7 @@
 //!     sections: vec![Section::Table(
 //!         Table::new("Strategies", ["strategy", "measured"]).row(["null", "1.20 s"]),
 //!     )],
-//!     timelines: vec![Timeline { label: "recorded".into(), trace: &trace, stretches: None }],
+//!     timelines: vec![Timeline::new("recorded", &trace)],
 //!     ..Page::default()
 //! };
 //! let html = render(&page);
@@ -40,7 +40,7 @@ use iolab_trace::Trace;
 
 pub use crate::table::{Cell, Table, Tone};
 pub use comparison::{compare, label};
-pub use head::Kind;
+pub use head::{Kind, span};
 pub use html::render;
 pub use range::{RangeTables, Sum, class_of, range};
 pub use timeline::encode;
@@ -70,6 +70,24 @@ pub struct Timeline<'a> {
     /// The place in `Page::timelines` of the same run with its own times, where these are stretched: the page shows one
     /// of both, by the reader's choice.
     pub stretches: Option<usize>,
+    /// Set where `trace` is a part of a larger one.
+    pub part: Option<Part>,
+}
+
+/// Which part of a trace is on a page.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The number that each of its rows has in the whole trace.
+    pub rows: Vec<u32>,
+    /// How many rows that has.
+    pub of: usize,
+}
+
+impl<'a> Timeline<'a> {
+    /// The whole of a trace with its own times.
+    pub fn new(label: impl Into<String>, trace: &'a Trace) -> Timeline<'a> {
+        Timeline { label: label.into(), trace, stretches: None, part: None }
+    }
 }
 
 /// A part of a page.

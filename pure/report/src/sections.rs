@@ -37,8 +37,7 @@ pub fn page_with(report: &Report, trace: &Trace, more: Vec<Section>) -> Vec<u8> 
         fact("processes", summary.process_count.to_string()),
         fact("host", summary.host.clone()),
     ];
-    let timelines =
-        vec![page::Timeline { label: page::label(&trace.header), trace, stretches: None }];
+    let timelines = vec![page::Timeline::new(page::label(&trace.header), trace)];
     let headline = headline(report);
     let mut sections = sections(report, trace, 0);
     sections.extend(more);

@@ -34,7 +34,7 @@ fn evil_page() -> String {
                     .with(Series::new(EVIL, Mark::Bars, [(0.0, 1.0)])),
             ]),
         ],
-        timelines: vec![Timeline { label: EVIL.into(), trace: &trace, stretches: None }],
+        timelines: vec![Timeline::new(EVIL, &trace)],
     };
     String::from_utf8(render(&page)).expect("a page is UTF-8")
 }
@@ -57,7 +57,7 @@ fn a_large_trace_has_an_overview_before_the_script_and_its_calls_behind() {
             ..Event::of(Function::WRITE)
         };
         let trace = Trace { events: (0..events).map(event).collect(), ..Trace::default() };
-        let timelines = vec![Timeline { label: "run".into(), trace: &trace, stretches: None }];
+        let timelines = vec![Timeline::new("run", &trace)];
         let page = render(&Page { timelines, ..Page::default() });
         let html = String::from_utf8(page).expect("a page is UTF-8");
         let kinds = html.split("<script").skip(1).map(|rest| rest.split('>').next().unwrap_or(""));
@@ -96,7 +96,7 @@ fn the_timeline_stands_where_its_section_is_or_else_at_the_end_and_only_with_tra
         let html = String::from_utf8(render(&page)).expect("a page is UTF-8");
         (html.find("<div id=\"timeline\">"), html.find("<h2>after</h2>"))
     };
-    let timelines = || vec![Timeline { label: "run".into(), trace: &trace, stretches: None }];
+    let timelines = || vec![Timeline::new("run", &trace)];
     let (first, second) = page(vec![Section::Timeline, text()], timelines());
     assert!(first.is_some() && first < second);
     let (first, second) = page(vec![text()], timelines());

@@ -189,8 +189,8 @@ impl Trace {
     }
 
     /// Leaves out the rows that are not wanted. Who lay in one of them lies in the nearest row around it
-    /// that stays; causes of rows that go, go with them.
-    pub fn retain(&mut self, wanted: impl Fn(&Event) -> bool) {
+    /// that stays; causes of rows that go, go with them. The answer is which numbers the rows had that stay.
+    pub fn retain(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<u32> {
         let mut places = 0..;
         let rows: Vec<Option<u32>> = self
             .events
@@ -212,6 +212,8 @@ impl Trace {
         if !self.causes.is_empty() {
             self.causes = self.causes.renumbered(|at| rows.get(at as usize).copied().flatten());
         }
+        let numbers = rows.iter().zip(0..).filter(|(place, _)| place.is_some());
+        numbers.map(|(_, number)| number).collect()
     }
 
     /// The order its rows are written in, see [`order`].

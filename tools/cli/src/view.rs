@@ -1,18 +1,21 @@
 //! `iolab view`: traces as a timeline, in one HTML file that opens on double click.
 
+mod part;
+
 use crate::failure::Failure;
 use crate::output::{Kind, Output};
 use crate::trace_file;
 use clap::Args;
-use iolab_report::page::{compare, fragment_of_row, render};
+use iolab_report::page::{Part, compare, fragment_of_row, render};
 use iolab_trace::Trace;
+use iolab_vocab::{format_bytes, parse_bytes};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Write a page with the timelines of one or more traces on one time axis.
 ///
-/// The page is one file that needs no network; open it with any browser.
+/// The page is one file that needs no network; open it with any browser. Of a large run, a part can be chosen.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Traces, drawn in this order
@@ -24,6 +27,15 @@ pub(crate) struct Arguments {
     /// Print a link that opens the page at this row of the first trace (`row 17` of a report)
     #[arg(long, value_name = "row=N", value_parser = Place::parse)]
     at: Option<Place>,
+    #[command(flatten)]
+    wanted: part::Wanted,
+    /// Write no page that is larger: browsers open some tens of MiB within seconds
+    #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = size)]
+    max_size: u64,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
 }
 
 /// Where a page is to open.
@@ -46,18 +58,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let inputs: Vec<&Path> = arguments.traces.iter().map(PathBuf::as_path).collect();
     let given = arguments.output.as_deref();
     let output = Output::named_or(given, &beside, "-o PAGE.html", Kind::Page, &inputs)?;
-    let traces: Vec<Trace> =
+    let mut traces: Vec<Trace> =
         arguments.traces.iter().map(|path| trace_file::load(path)).collect::<Result<_, _>>()?;
-    let runs: Vec<(String, &Trace)> =
-        arguments.traces.iter().map(|path| name_of(path)).zip(&traces).collect();
-    let fragment = arguments.at.map(|place| fragment(place, &runs)).transpose()?;
-    write(output, &render(&compare(&runs)), fragment.as_deref())?;
+    let names: Vec<String> = arguments.traces.iter().map(|path| name_of(path)).collect();
+    let fragment = arguments.at.map(|place| fragment(place, &names[0], &traces[0])).transpose()?;
+    let mut parts: Vec<Option<Part>> = Vec::with_capacity(traces.len());
+    for (name, trace) in names.iter().zip(&mut traces) {
+        parts.push(arguments.wanted.leave(name, trace)?);
+    }
+    if let (Some(place), Some(Some(part))) = (arguments.at, parts.first())
+        && part.rows.binary_search(&(place.row as u32)).is_err()
+    {
+        return Err(Failure::new(format!("row {} of {} is not in this part", place.row, names[0]))
+            .hint("choose a larger part, or another row"));
+    }
+    let runs: Vec<(String, &Trace)> = names.into_iter().zip(&traces).collect();
+    let mut page = compare(&runs);
+    for (timeline, part) in page.timelines.iter_mut().zip(parts) {
+        timeline.part = part;
+    }
+    let page = render(&page);
+    fits(&page, arguments.max_size)?;
+    write(output, &page, fragment.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a page is small enough to be written.
+fn fits(page: &[u8], max_size: u64) -> Result<(), Failure> {
+    let size = page.len() as u64;
+    if size <= max_size {
+        return Ok(());
+    }
+    let [size, most] = [size, max_size].map(format_bytes);
+    Err(Failure::new(format!("the page would have {size}, more than {most}"))
+        .hint("choose a part by --from and --to, --ranks or --files, or allow more by --max-size"))
+}
+
 /// What the page's address ends in to open at that place of the first trace.
-fn fragment(place: Place, runs: &[(String, &Trace)]) -> Result<String, Failure> {
-    let (name, trace) = &runs[0];
+fn fragment(place: Place, name: &str, trace: &Trace) -> Result<String, Failure> {
     fragment_of_row(0, trace, place.row).ok_or_else(|| {
         let last = trace.events.len().saturating_sub(1);
         let hint = match trace.events.len() {

@@ -1,6 +1,9 @@
 //! `iolab view` from the outside.
 
-use iolab_trace::{Event, Function, Header, ProcessEntry, Trace};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
+use iolab_vocab::{FileId, Nanos};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -35,6 +38,88 @@ fn two_traces_become_one_page_beside_the_first() {
     let page = fs::read_to_string(directory.path().join("a.html")).unwrap();
     assert_eq!(page.matches("application/x-iolab-timeline\">").count(), 2);
     assert!(page.contains("./writer"));
+}
+
+/// Two ranks that write to two files, a call each millisecond; the second one's are inside others.
+fn save_two_ranks(path: &Path) {
+    let name = |path: &str| FileEntry { path: path.to_owned(), ..FileEntry::default() };
+    let rank = |rank| ProcessEntry { rank, end_ns: 100_000_000, ..ProcessEntry::default() };
+    let header = Header {
+        files: vec![name("/data/a.h5"), name("/data/b.log")],
+        processes: vec![rank(0), rank(1)],
+        ..Header::default()
+    };
+    let call = |row: u64| Event {
+        rank: (row / 100) as i32,
+        process: (row / 100) as u32,
+        file: FileId((row % 2) as u32),
+        start: Nanos(row % 100 * 1_000_000),
+        end: Nanos((row % 100 + 1) * 1_000_000),
+        ..Event::of(Function::WRITE)
+    };
+    let trace = Trace { header, events: (0..200).map(call).collect(), ..Trace::default() };
+    iolab_iot::write(&trace, File::create(path).unwrap()).unwrap();
+}
+
+/// What the head of the only timeline of a page says, as JSON.
+fn head_of(page: &Path) -> serde_json::Value {
+    let page = fs::read_to_string(page).unwrap();
+    let begin = page.find("application/x-iolab-timeline\">").unwrap() + 30;
+    let text = page[begin..].split('<').next().unwrap();
+    let bytes = STANDARD.decode(text).unwrap();
+    let length = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
+    serde_json::from_slice(&bytes[12..12 + length]).unwrap()
+}
+
+#[test]
+fn a_part_of_a_run_is_chosen_by_time_ranks_and_files() {
+    let directory = tempfile::tempdir().unwrap();
+    save_two_ranks(&directory.path().join("a.iot"));
+    let cases: [(&[&str], u64); 7] = [
+        (&[], 200),
+        (&["--from", "10ms", "--to", "20ms"], 20),
+        (&["--from", "10500us"], 180),
+        (&["--ranks", "1"], 100),
+        (&["--ranks", "0-1,7", "--files", "*.h5"], 100),
+        (&["--files", "/data/*"], 200),
+        (&["--ranks", "1", "--files", "*.log", "--from", "99ms"], 1),
+    ];
+    for (chosen, count) in cases {
+        let output = view(directory.path(), &[&["a.iot", "-o", "page.html"], chosen].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let head = head_of(&directory.path().join("page.html"));
+        assert_eq!(head["count"], count, "{chosen:?}");
+        let left_out =
+            if chosen.is_empty() { serde_json::Value::Null } else { (200 - count).into() };
+        assert_eq!(head["left_out"], left_out, "{chosen:?}");
+        // The axis is that of the whole run.
+        assert_eq!((&head["start_ns"], &head["end_ns"]), (&0.into(), &100_000_000.into()));
+    }
+    let output = view(directory.path(), &["a.iot", "--ranks", "1", "--at", "row=150"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("call=0.150"));
+}
+
+#[test]
+fn a_part_that_is_empty_or_badly_told_and_a_page_that_is_too_large_leave_no_page() {
+    let directory = tempfile::tempdir().unwrap();
+    save_two_ranks(&directory.path().join("a.iot"));
+    let cases: [(&[&str], &str); 9] = [
+        (&["--from", "2s"], "nothing of a.iot is in this part"),
+        (&["--ranks", "5"], "nothing of a.iot is in this part"),
+        (&["--files", "*.nc"], "nothing of a.iot is in this part"),
+        (&["--from", "3ms", "--to", "2ms"], "ends before it begins"),
+        (&["--from", "noon"], "1.5s"),
+        (&["--ranks", "7-3"], "0-63"),
+        (&["--ranks", ""], "0-63"),
+        (&["--ranks", "0", "--at", "row=150"], "row 150 of a.iot is not in this part"),
+        (&["--max-size", "1k"], "--max-size"),
+    ];
+    for (arguments, told) in cases {
+        let output = view(directory.path(), &[&["a.iot"], arguments].concat());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && errors.contains(told), "{arguments:?}: {errors}");
+        assert!(!directory.path().join("a.html").exists(), "{arguments:?}");
+    }
 }
 
 #[test]

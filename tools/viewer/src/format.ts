@@ -54,6 +54,8 @@ export interface Head {
   count: number;
   /** Of an overview: how many calls the trace has. */
   stands_for?: number;
+  /** Of a part of a trace: how many rows of it are not here. */
+  left_out?: number;
   start_ns: number;
   end_ns: number;
   lost_calls: number;

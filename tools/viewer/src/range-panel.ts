@@ -107,7 +107,8 @@ export class RangePanel {
     const run = runs[shown];
     const span = range.end - range.start;
     const several = all.filter(({ total }) => total.calls > 0).length > 1;
-    const text = element("p", { class: "sum", role: "status" }, sentence(range, found, several ? run.head.label : ""));
+    const part = run.head.left_out ? ", of the calls on this page alone" : "";
+    const text = element("p", { class: "sum", role: "status" }, sentence(range, found, several ? run.head.label : "") + part);
     const isKnown = found.parts.some((ns) => ns > 0);
     const spent = isKnown ? [spentView("Where the time of ranks' calls went", run.head.parts, found.parts)] : [];
     if (isTable(this.#aspect)) {

@@ -203,7 +203,8 @@ function ways(key: string, run: number, links: Member[], arrangement: Arrangemen
 function noteOf(head: Head): string {
   const origin = head.label.includes(head.origin) ? "" : head.origin;
   const lost = head.lost_calls ? `${count(head.lost_calls)} calls missing` : "";
-  return [origin, lost].filter(Boolean).join(", ");
+  const part = head.left_out ? `a part, ${count(head.left_out)} rows left out` : "";
+  return [origin, lost, part].filter(Boolean).join(", ");
 }
 
 function byRun(runs: Run[], shown: number[], arrangement: Arrangement): Branch[] {

@@ -79,6 +79,12 @@ test("a run says where it comes from unless its name does, and what it lacks", (
   assert.deepEqual(notes, ["", "recorded, 1,200 calls missing"]);
 });
 
+test("a part of a trace says how much of it is not there", () => {
+  const part = run("recorded", [0], [[0, 0, 0]]);
+  part.head = { ...part.head, left_out: 12_345 };
+  assert.equal(tree([part])[0].note, "a part, 12,345 rows left out");
+});
+
 test("a run without any call is a heading", () => {
   assert.deepEqual(lines([run("recorded", [0], [])], "run").map(({ label, mode }) => [label, mode]), [["recorded", "heading"]]);
 });

@@ -21,6 +21,8 @@ export function timeline(trace: {
   stretches?: number;
   /** Of an overview: how many calls the trace has. */
   standsFor?: number;
+  /** Of a part of a trace: how many rows are not in it. */
+  leftOut?: number;
   functions: { name: string; layer: string; kind: string; shape?: string }[];
   files?: string[];
   processes: { name: string; kind?: string; rank?: number; host?: string; command?: string }[];

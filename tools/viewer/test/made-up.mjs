@@ -40,7 +40,7 @@ const SHAPES = { read: "data", write: "data", copy: "data", seek: "seek" };
  * `{ start, end, fn, file, length, offset, result, argument, parent, begunBy, endedBy }` with indices into
  * these; `parent` and causes are positions among all calls.
  */
-export function timeline({ label, origin = "recorded", stretches, standsFor, functions, files = [], processes, phases = [], rows }) {
+export function timeline({ label, origin = "recorded", stretches, standsFor, leftOut, functions, files = [], processes, phases = [], rows }) {
   const names = ["gap", "duration", "function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
   const knowsCauses = rows.some(({ calls }) => calls.some(({ begunBy, endedBy }) => begunBy || endedBy));
   if (knowsCauses) names.push("begun_by", "ended_by");
@@ -96,7 +96,7 @@ export function timeline({ label, origin = "recorded", stretches, standsFor, fun
   };
   const head = Buffer.from(
     JSON.stringify({
-      label, origin, stretches, stands_for: standsFor, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
+      label, origin, stretches, stands_for: standsFor, left_out: leftOut, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
       count: rows.reduce((sum, { calls }) => sum + calls.length, 0),
       functions: functions.map((entry, at) => ({ ...entry, shape: shapes[at] })),
       processes: processes.map(process), phases, parts: [],

@@ -14,16 +14,16 @@ impl Comparison {
     pub fn page(&self, a: &Run, b: &Run) -> Vec<u8> {
         let laid_over = stretched(a.trace, b.trace);
         let mut timelines = vec![
-            Timeline { label: format!("A: {}", a.name), trace: a.trace, stretches: None },
-            Timeline { label: format!("B: {}", b.name), trace: b.trace, stretches: None },
+            Timeline::new(format!("A: {}", a.name), a.trace),
+            Timeline::new(format!("B: {}", b.name), b.trace),
         ];
         let label = "B stretched: calls stand below those of A, lengths are those of A";
         let of_b = Some(timelines.len() - 1);
-        timelines.extend(laid_over.iter().map(|trace| Timeline {
-            label: label.to_owned(),
-            trace,
-            stretches: of_b,
-        }));
+        timelines.extend(
+            laid_over
+                .iter()
+                .map(|trace| Timeline { stretches: of_b, ..Timeline::new(label, trace) }),
+        );
         let found = |difference: &Difference| finding(difference, [a.trace, b.trace]);
         let findings = self.differences.iter().chain(&self.waiting).map(found).collect();
         let mut sections = vec![

@@ -14,7 +14,7 @@ pub fn compare<'a>(runs: &[(String, &'a Trace)]) -> Page<'a> {
     let timelines = runs
         .iter()
         .zip(&labels)
-        .map(|((_, trace), label)| Timeline { label: label.clone(), trace, stretches: None })
+        .map(|((_, trace), label)| Timeline::new(label.clone(), trace))
         .collect();
     let first = runs.first().map(|(_, trace)| &trace.header);
     Page {

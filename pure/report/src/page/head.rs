@@ -1,5 +1,6 @@
 //! The head of the exchange form: names, lines, sizes of columns, as JSON.
 
+use super::Timeline;
 use super::order::{Order, Placement, Row};
 use iolab_trace::{Class, Function, Layer, PhaseEntry, ProcessKind, Trace};
 use serde::Serialize;
@@ -62,6 +63,9 @@ pub(super) struct Head<'a> {
     /// Of an overview: how many events the trace has.
     #[serde(skip_serializing_if = "Option::is_none")]
     stands_for: Option<usize>,
+    /// Of a part of a trace: how many rows of it are not here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<usize>,
     /// Earliest and latest moment of the trace; the viewer's axis begins at `start_ns`.
     start_ns: u64,
     end_ns: u64,
@@ -152,12 +156,12 @@ pub(super) struct Packed {
 
 /// The head of a trace whose columns are packed.
 pub(super) fn head<'a>(
-    (label, stretches): (&'a str, Option<usize>),
-    trace: &'a Trace,
+    timeline: &'a Timeline<'_>,
     order: &Order,
     functions: &BTreeMap<Function, u8>,
     packed: &[Packed],
 ) -> Head<'a> {
+    let Timeline { label, trace, stretches, part } = timeline;
     let (start_ns, end_ns) = span(trace);
     let column = |column: &Packed| ColumnEntry {
         name: column.name,
@@ -166,11 +170,12 @@ pub(super) fn head<'a>(
     };
     Head {
         label,
-        stretches,
+        stretches: *stretches,
         origin: format!("{:?}", trace.header.origin).to_lowercase(),
         strategies: &trace.header.strategies,
         count: order.rows.iter().map(|row| row.count).sum(),
         stands_for: None,
+        left_out: part.as_ref().map(|part| part.of - part.rows.len()),
         start_ns,
         end_ns,
         lost_calls: trace.header.losses.lost_calls.values().copied().fold(0, u64::saturating_add),
@@ -178,14 +183,14 @@ pub(super) fn head<'a>(
         files: trace.header.files.iter().map(|file| file.path.as_str()).collect(),
         processes: process_entries(trace),
         phases: &trace.header.phases,
-        parts: super::spent::names(trace),
+        parts: super::spent::names(timeline),
         rows: row_entries(order),
         columns: packed.iter().map(column).collect(),
     }
 }
 
-/// Earliest and latest moment of a trace.
-pub(super) fn span(trace: &Trace) -> (u64, u64) {
+/// Earliest and latest moment of a trace, in nanoseconds of it.
+pub fn span(trace: &Trace) -> (u64, u64) {
     let starts = trace.events.iter().map(|event| event.start.0);
     let ends = trace.events.iter().map(|event| event.end.0);
     let processes = trace.header.processes.iter().filter(|process| process.end_ns > 0);

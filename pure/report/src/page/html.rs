@@ -17,11 +17,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 
 /// The page as the bytes of one HTML file.
 pub fn render(page: &Page<'_>) -> Vec<u8> {
-    let timelines: Vec<_> = page
-        .timelines
-        .iter()
-        .map(|timeline| encode_with_positions(&timeline.label, timeline.trace, timeline.stretches))
-        .collect();
+    let timelines: Vec<_> = page.timelines.iter().map(encode_with_positions).collect();
     let placed = page.sections.iter().any(|section| matches!(section, Section::Timeline));
     let mut jumps = Vec::new();
     let markup = html! {

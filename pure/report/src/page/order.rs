@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn the_extents_of_a_call_are_one_row_however_many_they_are() {
-        let extent = Event { parent: 0, ..Event { end: Nanos(10), ..Event::of(Function::VIEW_PIECE) } };
+        let extent =
+            Event { parent: 0, ..Event { end: Nanos(10), ..Event::of(Function::VIEW_PIECE) } };
         let mut events = vec![event(0, 0, 10, -1), event(0, 0, 9, 0)];
         events.extend(vec![extent; 500]);
         assert_eq!(depths_of(events), [(0, 0, 1), (0, 1, 1), (0, 2, 500)]);

@@ -2,11 +2,12 @@
 //! for each function, as long as its calls are there together. In the exchange form itself, so that a viewer
 //! draws it as it draws calls. Costs one pass over the events, and at most [`CELLS_MAX`] cells.
 
+use super::Timeline;
 use super::column::{Column, clamp};
 use super::head::{Packed, head, span};
 use super::order::{Order, Row, times_of};
 use super::timeline::assemble;
-use iolab_trace::{Event, Function, Trace};
+use iolab_trace::{Event, Function};
 use std::collections::BTreeMap;
 
 /// Smaller traces are unpacked in less than a tenth of a second.
@@ -28,11 +29,11 @@ struct Stretch {
 
 /// The overview of a trace; `None` when it is small, or when there are so many rows that it would not be.
 pub(super) fn encode(
-    label: (&str, Option<usize>),
-    trace: &Trace,
+    timeline: &Timeline<'_>,
     order: &Order,
     functions: &BTreeMap<Function, u8>,
 ) -> Option<Vec<u8>> {
+    let trace = timeline.trace;
     let cells = (CELLS_MAX / order.rows.len().max(1)).min(CELLS_PER_ROW_MAX);
     if trace.events.len() < EVENTS_MIN || cells < CELLS_PER_ROW_MIN {
         return None;
@@ -67,7 +68,7 @@ pub(super) fn encode(
         bytes: column.deflate(),
     });
     let drawn = Order { events: Vec::new(), rows };
-    let head = head(label, trace, &drawn, functions, &packed).standing_for(trace.events.len());
+    let head = head(timeline, &drawn, functions, &packed).standing_for(trace.events.len());
     Some(assemble(&head, &packed))
 }
 

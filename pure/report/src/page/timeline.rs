@@ -8,7 +8,7 @@ use super::column::{Column, clamp};
 use super::head::{Head, Packed, Shape, head, span};
 use super::order::{Order, order, parent_of, times_of};
 use super::overview;
-use super::spent;
+use super::{Timeline, spent};
 use iolab_trace::{Event, Function, Trace};
 use std::collections::BTreeMap;
 
@@ -28,15 +28,12 @@ pub(super) struct Encoded {
 
 /// The exchange form of a trace.
 pub fn encode(label: &str, trace: &Trace) -> Vec<u8> {
-    encode_with_positions(label, trace, None).bytes
+    encode_with_positions(&Timeline::new(label, trace)).bytes
 }
 
 /// The exchange form of a trace, and where each of its rows went.
-pub(super) fn encode_with_positions(
-    label: &str,
-    trace: &Trace,
-    stretches: Option<usize>,
-) -> Encoded {
+pub(super) fn encode_with_positions(timeline: &Timeline<'_>) -> Encoded {
+    let trace = timeline.trace;
     let order = order(trace);
     let positions = positions(&order);
     let functions = functions_used(trace);
@@ -44,9 +41,9 @@ pub(super) fn encode_with_positions(
         times(trace, &order, span(trace).0),
         names(trace, &order, &functions),
         details(trace, &order, &functions),
-        references(trace, &order, &positions),
+        references(timeline, &order, &positions),
         causes::columns(trace, &order, &positions),
-        spent::columns(trace, &order),
+        spent::columns(timeline, &order),
     ];
     let packed: Vec<Packed> = columns
         .iter()
@@ -57,8 +54,8 @@ pub(super) fn encode_with_positions(
             bytes: column.deflate(),
         })
         .collect();
-    let head = head((label, stretches), trace, &order, &functions, &packed);
-    let overview = overview::encode((label, stretches), trace, &order, &functions);
+    let head = head(timeline, &order, &functions, &packed);
+    let overview = overview::encode(timeline, &order, &functions);
     Encoded { bytes: assemble(&head, &packed), positions, overview }
 }
 
@@ -201,7 +198,12 @@ fn details(
 }
 
 /// `parent` (drawing position + 1, 0 for none) and `row` (number in the trace), as differences.
-fn references(trace: &Trace, order: &Order, positions: &[u32]) -> Vec<(&'static str, Column)> {
+fn references(
+    Timeline { trace, part, .. }: &Timeline<'_>,
+    order: &Order,
+    positions: &[u32],
+) -> Vec<(&'static str, Column)> {
+    let number = |index: u32| part.as_ref().map_or(index, |part| part.rows[index as usize]);
     let mut parents = Column::with_capacity(order.events.len());
     let mut rows = Column::with_capacity(order.events.len());
     let mut parent_before = 0;
@@ -212,9 +214,9 @@ fn references(trace: &Trace, order: &Order, positions: &[u32]) -> Vec<(&'static 
             None => 0,
         };
         parents.signed(parent - parent_before);
-        rows.signed(i64::from(index) - row_expected);
+        rows.signed(i64::from(number(index)) - row_expected);
         parent_before = parent;
-        row_expected = i64::from(index) + 1;
+        row_expected = i64::from(number(index)) + 1;
     }
     vec![("parent", parents), ("row", rows)]
 }

@@ -209,16 +209,13 @@ fn interval_json(value: Interval) -> serde_json::Value {
 }
 
 fn timelines(study: &Study) -> Vec<Timeline<'_>> {
-    let mut rows =
-        vec![Timeline { label: "recorded".to_owned(), trace: &study.recorded, stretches: None }];
+    let mut rows = vec![Timeline::new("recorded", &study.recorded)];
     if let Some(shown) = &study.shown {
         let simulated = shown.simulated.iter().map(|trace| ("simulated", trace));
         let measured = shown.measured.iter().map(|trace| ("measured", trace));
-        rows.extend(simulated.chain(measured).map(|(kind, trace)| Timeline {
-            label: format!("{kind} under {}", shown.label),
-            trace,
-            stretches: None,
-        }));
+        let both = simulated.chain(measured);
+        let label = |kind: &str| format!("{kind} under {}", shown.label);
+        rows.extend(both.map(|(kind, trace)| Timeline::new(label(kind), trace)));
     }
     rows
 }
