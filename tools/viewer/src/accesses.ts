@@ -1,5 +1,5 @@
 // One file over time: every access a rectangle, from its first byte to its last, from its start to its
-// end, in the colour of its class. Below the rows and on their time axis, so that a pattern is seen
+// end, in the colour of its class. Above the rows and on their time axis, so that a pattern is seen
 // beside who makes it. Of many accesses every 64th is painted first and the rest in the frames that
 // follow, so that moving along stays smooth with ten million of them.
 
@@ -44,10 +44,6 @@ export class Accesses {
       if (call) model.reveal(call, false);
     });
     this.#canvas.addEventListener("keydown", (event) => this.#stage.canvas.dispatchEvent(new KeyboardEvent("keydown", event)));
-  }
-
-  get height(): number {
-    return this.element.hidden ? 0 : this.element.offsetHeight;
   }
 
   /** `run.file`, as it stands in the address; nothing when the panel is closed. */

@@ -1,4 +1,4 @@
-// How fast data is moved and how much is under way, as curves below the rows and on their time axis. Of a run of
+// How fast data is moved and how much is under way, as curves above the rows and on their time axis. Of a run of
 // many calls they are drawn from cells of the whole run; a narrow view is read from its calls in the frames that
 // follow, so that moving along stays smooth.
 
@@ -52,10 +52,6 @@ export class Curves {
 
   constructor(model: Model, stage: Stage, theme: () => Theme) {
     [this.#model, this.#stage, this.#theme] = [model, stage, theme];
-  }
-
-  get height(): number {
-    return this.element.hidden ? 0 : this.element.offsetHeight;
   }
 
   get isOpen(): boolean {

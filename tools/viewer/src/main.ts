@@ -159,7 +159,7 @@ class Timeline {
     });
     this.#body.append(this.#gutter.element, this.#stage.canvas, this.#scroller, this.#tip);
     const strip = element("div", { class: "strip" }, this.#overview.canvas);
-    this.#root.replaceChildren(this.#toolbar.element, strip, this.#body, this.#curves.element, this.#accesses.element, this.#panel.element, this.#help);
+    this.#root.replaceChildren(this.#toolbar.element, strip, this.#curves.element, this.#accesses.element, this.#body, this.#panel.element, this.#help);
   }
 
   /** What all that is in view comes to. */
@@ -191,7 +191,7 @@ class Timeline {
     const above = this.#body.getBoundingClientRect().top - this.#root.getBoundingClientRect().top;
     const top = this.#root.getBoundingClientRect().top + window.scrollY;
     const begins = top < window.innerHeight * 0.4 ? top : 0;
-    return Math.max(ROWS_PX_MIN, Math.floor(window.innerHeight - begins - above - PANEL_PX - this.#accesses.height - this.#curves.height));
+    return Math.max(ROWS_PX_MIN, Math.floor(window.innerHeight - begins - above - PANEL_PX));
   }
 
   #resize(): void {

@@ -1,6 +1,6 @@
 // Who did how much where: processes by files, or by servers where a trace tells which request is whose.
 
-import type { Causes } from "./format.ts";
+import type { Causes, Head } from "./format.ts";
 import { rowOfCall, type LoadedRun } from "./loaded.ts";
 import { PIECE } from "./palette.ts";
 import { isConcurrent } from "./place.ts";
@@ -15,7 +15,7 @@ export const MEASURES = ["bytes", "calls", "time"] as const;
 export type Measure = (typeof MEASURES)[number];
 
 export interface Matrix {
-  /** Those that have anything, in the order of the head. */
+  /** Those that have anything: ranks in their order, then others, of most bytes first. */
   processes: string[];
   /** The files, or servers, of most bytes first, then of most calls. */
   columns: string[];
@@ -49,14 +49,21 @@ class Sums {
     } else this.#cells.set(key, { bytes, calls, time });
   }
 
-  matrix(processNames: string[], columnNames: string[]): Matrix {
-    const processes = [...new Set([...this.#cells.keys()].map((key) => Math.floor(key / this.#columns)))].sort((a, b) => a - b);
+  /** Numbers of rows or columns, of most bytes first, then of most calls. */
+  #ordered(numberOf: (key: number) => number): number[] {
     const totals = new Map<number, { bytes: number; calls: number }>();
     for (const [key, { bytes, calls }] of this.#cells) {
-      const total = totals.get(key % this.#columns) ?? { bytes: 0, calls: 0 };
-      totals.set(key % this.#columns, { bytes: total.bytes + bytes, calls: total.calls + calls });
+      const total = totals.get(numberOf(key)) ?? { bytes: 0, calls: 0 };
+      totals.set(numberOf(key), { bytes: total.bytes + bytes, calls: total.calls + calls });
     }
-    const columns = [...totals].sort(([a, one], [b, other]) => other.bytes - one.bytes || other.calls - one.calls || a - b).map(([column]) => column);
+    return [...totals].sort(([a, one], [b, other]) => other.bytes - one.bytes || other.calls - one.calls || a - b).map(([number]) => number);
+  }
+
+  matrix({ processes: entries }: Head, columnNames: string[]): Matrix {
+    const rankOf = (process: number) => (entries[process].rank < 0 ? Infinity : entries[process].rank);
+    const columns = this.#ordered((key) => key % this.#columns);
+    // Sorting keeps the order of equals.
+    const processes = this.#ordered((key) => Math.floor(key / this.#columns)).sort((a, b) => (rankOf(a) === rankOf(b) ? 0 : rankOf(a) - rankOf(b)));
     const empty = () => new Float64Array(processes.length * columns.length);
     const cells = { bytes: empty(), calls: empty(), time: empty() };
     const [rowOf, placeOf] = [processes, columns].map((list) => new Map(list.map((value, at) => [value, at])));
@@ -64,7 +71,7 @@ class Sums {
       const at = rowOf.get(Math.floor(key / this.#columns))! * columns.length + placeOf.get(key % this.#columns)!;
       for (const measure of MEASURES) cells[measure][at] = cell[measure];
     }
-    return { processes: processes.map((at) => processNames[at]), columns: columns.map((at) => columnNames[at]), cells };
+    return { processes: processes.map((at) => entries[at].name), columns: columns.map((at) => columnNames[at]), cells };
   }
 }
 
@@ -92,7 +99,7 @@ export function* byFile(run: LoadedRun, range: Range): Generator<undefined, Matr
       if (isInside) sums.add(process, columnOf(parent), 0, 0, -cut);
     }
   }
-  return sums.matrix(head.processes.map(({ name }) => name), [...head.files, NO_FILE]);
+  return sums.matrix(head, [...head.files, NO_FILE]);
 }
 
 /** What servers did for processes within a range: requests whose row is chosen, or that of the call they were made by. */
@@ -114,7 +121,7 @@ export function* byServer(run: LoadedRun, causes: Causes, range: Range): Generat
       sums.add(head.rows[caller].process, nodes.indexOf(node), Math.max(0, details!.result[at]), 1, cut);
     }
   }
-  return sums.matrix(head.processes.map(({ name }) => name), nodes);
+  return sums.matrix(head, nodes);
 }
 
 /** The row of the program's call that a request goes back to. */

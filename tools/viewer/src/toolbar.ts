@@ -85,6 +85,8 @@ export class Toolbar {
   showLegend(classes: number[]): void {
     this.#chips.clear();
     this.chips.replaceChildren();
+    // Shares are told of classes alone.
+    this.chips.classList.toggle("plain", this.#model.colouring !== "class");
     for (const shade of classes) {
       const { name, text, isHatched } = this.#model.styles[shade];
       const dot = element("i", isHatched ? { class: "hatched" } : {});
