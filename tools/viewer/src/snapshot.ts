@@ -85,16 +85,25 @@ function painted({ width, height, ground, items }: Snapshot): HTMLCanvasElement 
   return canvas;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
 function written({ width, height, ground, items }: Snapshot): string {
-  const markup: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-  const escaped = (text: string) => text.replace(/[&<>"]/g, (char) => markup[char]).replace(/[\0-\x08\x0b\x0c\x0e-\x1f]/g, "\ufffd");
-  const place = ({ x, y, width, height }: { x: number; y: number; width: number; height: number }) => `x="${x}" y="${y}" width="${width}" height="${height}"`;
-  const parts = items.map((item) => {
-    if (item.kind === "canvas") return `<image ${place(item)} href="${item.canvas.toDataURL("image/png")}"/>`;
-    if (item.kind === "dot") return `<rect ${place(item)} fill="${item.colour}"/>`;
-    return `<text x="${item.x}" y="${item.y}" dominant-baseline="central" fill="${item.colour}" style="font:${escaped(item.font)}">${escaped(item.text)}</text>`;
-  });
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">\n<rect width="100%" height="100%" fill="${ground}"/>\n${parts.join("\n")}\n</svg>\n`;
+  const made = (name: string, attributes: Record<string, string | number>, text = "") => {
+    const part = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, String(value));
+    // What no document may hold.
+    part.textContent = text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f]/g, "\ufffd");
+    return part;
+  };
+  const picture = made("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
+  picture.append(made("rect", { width: "100%", height: "100%", fill: ground }));
+  for (const item of items) {
+    const { x, y } = item;
+    if (item.kind === "canvas") picture.append(made("image", { x, y, width: item.width, height: item.height, href: item.canvas.toDataURL("image/png") }));
+    else if (item.kind === "dot") picture.append(made("rect", { x, y, width: item.width, height: item.height, fill: item.colour }));
+    else picture.append(made("text", { x, y, "dominant-baseline": "central", fill: item.colour, style: `font:${item.font}` }, item.text));
+  }
+  return new XMLSerializer().serializeToString(picture);
 }
 
 /** Hands a picture of parts of the page to the user. */
