@@ -424,6 +424,10 @@ codes! {
     TOO_LARGE = 27, "file too large";
     /// The device is full.
     NO_SPACE = 28, "no space left on device";
+    /// Read, and nothing else.
+    READ_ONLY = 30, "read-only file";
+    /// Nothing that can be done with such a file.
+    NOT_SUPPORTED = 95, "operation not supported";
     /// The user has no more room.
     QUOTA = 122, "disk quota exceeded";
     /// A name is too long.
@@ -450,6 +454,20 @@ codes! {
     LOST = 1006, "data that was written and not synced is lost";
     /// What an atomic call held is not held any more: others may have come between.
     HOLD_LOST = 1007, "the server does not know the hold any more";
+    /// How many there shall be makes no sense.
+    COUNT = 1008, "invalid count";
+    /// What lies in memory or in the file is not described so that it can be found.
+    DATATYPE = 1009, "invalid datatype";
+    /// No file is opened in such a way.
+    MODE = 1010, "invalid mode of opening";
+    /// Nobody knows how numbers lie in the file.
+    REPRESENTATION = 1011, "unknown data representation";
+    /// Numbers have no such form.
+    CONVERSION = 1012, "error in a conversion of data";
+    /// No open file.
+    HANDLE = 1013, "invalid file handle";
+    /// What has no other code.
+    OTHER = 1014, "an error of no known kind";
 }
 
 impl Code {

@@ -275,6 +275,17 @@ fn what_goes_wrong_on_one_rank_is_an_error_and_nobody_waits() {
     }
 }
 
+#[test]
+fn all_ranks_are_told_the_class_of_what_one_of_them_did_wrong() {
+    for family in ["mpich", "openmpi"] {
+        let (left, _) = Guest::new(family, "classes.c").run(2, false, &[]);
+        for rank in 0..2 {
+            let said = &left[Path::new(&format!("said.{rank}"))];
+            assert_eq!(String::from_utf8_lossy(said), "done\n", "{family}");
+        }
+    }
+}
+
 /// A rank that waits for another one's part of a collective call sends it what that one waits for first.
 #[test]
 fn messages_go_on_while_a_rank_waits_in_a_collective_call() {

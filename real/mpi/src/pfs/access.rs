@@ -119,13 +119,14 @@ pub(super) fn ended(file: &File, call: &Call<'_>, kind: &'static str) -> Result<
 
 /// Moves the data; how many bytes.
 fn carried_out(file: &File, call: &Call<'_>, wish: Wish) -> Result<u64, Trouble> {
-    let prepared = prepared(file, call, wish);
-    if wish.is_collective(file)
-        && let Err(trouble) = &prepared
-    {
-        let _ = file.agree(Err(trouble.clone()));
-    }
-    let mut transfer = prepared?;
+    let mut transfer = match prepared(file, call, wish) {
+        Err(trouble) if wish.is_collective(file) => {
+            // All ranks come to the class of the lowest that has failed.
+            let agreed = file.agree(Err(trouble.clone()));
+            return Err(agreed.err().unwrap_or(trouble));
+        }
+        prepared => prepared?,
+    };
     let moved = match (transfer.access(file, wish), &mut transfer.data) {
         (None, _) => Ok(0),
         (Some(access), Data::Same(buffer)) => session::access(access, buffer),
@@ -253,11 +254,7 @@ fn wanted(file: &File, call: &Call<'_>, wish: Wish) -> Result<Data, Trouble> {
 /// Where this rank's etypes begin if all ranks take theirs in order from the shared pointer on, which
 /// moves behind them. Each rank learns the others' numbers by MPI.
 fn in_order(file: &File, units: Result<u64, Trouble>) -> Result<u64, Trouble> {
-    let all = file.group.gather(*units.as_ref().unwrap_or(&u64::MAX))?;
-    units?;
-    if all.contains(&u64::MAX) {
-        return Err(Trouble::new(Class::Io, "another rank failed").told());
-    }
+    let all = file.group.found_by_all(units)?;
     let start = file.group.found_by_first(|| file.advance(all.iter().sum()))?;
     Ok(start + all[..file.group.rank as usize].iter().sum::<u64>())
 }

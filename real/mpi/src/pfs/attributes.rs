@@ -39,6 +39,7 @@ fn resized(file: &File, call: &Call<'_>, wants: impl Fn(u64) -> bool) -> Result<
     file.settle();
     file.agree(checked.as_ref().map(drop).map_err(Clone::clone))?;
     let bytes = checked?;
+    file.group.check_same(bytes, "the size")?;
     let resized = || {
         if file.group.rank == 0 && wants(file.size()?) {
             session::call(client::Call::Resize { file: file.number, bytes })?;

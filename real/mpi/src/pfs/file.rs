@@ -155,14 +155,17 @@ impl File {
         }
     }
 
-    /// All ranks come together; all fail if one has.
+    /// All ranks come together; all fail if one has, with the class of the lowest that has.
     pub(super) fn agree(&self, own: Result<(), Trouble>) -> Result<(), Trouble> {
         if self.group.size == 1 {
             return own;
         }
         let result = own.as_ref().map_or_else(Trouble::code, |()| Code::OK);
         let agreed = session::agree(self.number, result);
-        own.and(agreed)
+        match (own, agreed) {
+            (Err(own), Err(agreed)) => Err(own.of_all(agreed.class)),
+            (own, agreed) => own.and(agreed),
+        }
     }
 
     /// The other ranks hear of a failure when they come to this call; it is not waited for them.

@@ -89,6 +89,11 @@ pub(crate) fn can_open(communicator: usize) -> bool {
     answer == 0 && is_inter == 0
 }
 
+/// A number that a rank tells the others, or the class of what kept it from finding one, from 1 on.
+fn to_tell(own: &Result<u64, Trouble>) -> [u64; 2] {
+    own.as_ref().map_or_else(|trouble| [trouble.class as u64 + 1, 0], |&number| [0, number])
+}
+
 /// Communicators of ours that are there.
 static THERE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
@@ -150,14 +155,27 @@ impl Group {
         &self,
         find: impl FnOnce() -> Result<u64, Trouble>,
     ) -> Result<u64, Trouble> {
-        const NONE: u64 = u64::MAX;
-        let own = if self.rank == 0 { find() } else { Ok(NONE) };
-        let mut told = own.as_ref().map_or(NONE, |&number| number).to_ne_bytes();
-        self.broadcast(&mut told)?;
+        let own = if self.rank == 0 { find() } else { Ok(0) };
+        let [class, number] = to_tell(&own);
+        let mut told = [class.to_ne_bytes(), number.to_ne_bytes()];
+        self.broadcast(told.as_flattened_mut())?;
         own?;
-        match u64::from_ne_bytes(told) {
-            NONE => Err(Trouble::new(Class::Io, "rank 0 failed").told()),
-            number => Ok(number),
+        let [class, number] = told.map(u64::from_ne_bytes);
+        match class {
+            0 => Ok(number),
+            class => Err(Trouble::new(Class::told(class - 1), "")),
+        }
+    }
+
+    /// What every rank has found, in their order; if one has failed, all do, with the class of the lowest that has.
+    pub(crate) fn found_by_all(&self, own: Result<u64, Trouble>) -> Result<Vec<u64>, Trouble> {
+        let all = self.gather_words(to_tell(&own))?;
+        match all.iter().find(|[class, _]| *class != 0) {
+            None => own.map(|_| all.iter().map(|[_, number]| *number).collect()),
+            Some([class, _]) => {
+                let class = Class::told(class - 1);
+                Err(own.err().unwrap_or(Trouble::new(class, "")).of_all(class))
+            }
         }
     }
 

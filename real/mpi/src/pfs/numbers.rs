@@ -57,6 +57,11 @@ impl Class {
         Class::UnsupportedOperation,
         Class::Conversion,
     ];
+
+    /// The class of a number that a rank has told of its own.
+    pub(crate) fn told(number: u64) -> Class {
+        Class::ALL.get(number as usize).copied().unwrap_or(Class::Other)
+    }
 }
 
 /// What one family says.

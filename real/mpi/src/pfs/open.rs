@@ -148,10 +148,7 @@ fn heard(bytes: &[u8; TOLD]) -> (Found, u64) {
     let strange = || Trouble::new(Class::Other, "rank 0 told something strange");
     match word(0) {
         0 => (Found::Plain, 0),
-        1 => {
-            let class = Class::ALL.get(word(1) as usize).copied().unwrap_or(Class::Other);
-            (Found::Failed(Trouble::new(class, "")), 0)
-        }
+        1 => (Found::Failed(Trouble::new(Class::told(word(1)), "")), 0),
         _ => match Layout::striped(word(4), (word(5) >> 32) as u32, word(5) as u32) {
             Err(_) => (Found::Failed(strange()), 0),
             Ok(layout) => {
