@@ -39,6 +39,11 @@ interface Chart {
   runs: LoadedRun[];
 }
 
+/** A value of a series with its unit. */
+function textOf(series: number, value: number): string {
+  return SERIES[series].isRate ? `${size(Math.round(value))}/s` : String(+value.toPrecision(3));
+}
+
 export class Curves {
   readonly element = element("div", { class: "curves", hidden: "" });
   #model: Model;
@@ -156,7 +161,6 @@ export class Curves {
     const colour = () => (this.#theme().dark ? CLASSES[shade].dark : CLASSES[shade].light);
     const soft = () => this.#theme().soft;
     const line = () => this.#theme().line;
-    const write = (value: number) => (isRate ? `${size(Math.round(value))}/s` : String(+value.toPrecision(3)));
     const plot = new uPlot(
       {
         width: this.#left + this.#stage.width,
@@ -174,13 +178,13 @@ export class Curves {
             size: this.#left, gap: 4, stroke: soft, font: "11px system-ui, sans-serif",
             grid: { stroke: line, width: 1 }, ticks: { show: false },
             incrs: isRate ? [...Array(50).keys()].map((power) => 2 ** power) : undefined!,
-            values: (_, marks) => marks.map((mark) => (mark ? write(mark) : "")),
+            values: (_, marks) => marks.map((mark) => (mark ? textOf(series, mark) : "")),
             space: 26,
           },
         ],
         series: [{}, ...runs.map(({ head }, at) => ({ label: head.label, stroke: colour, fill: runs.length > 1 ? undefined! : () => `${colour()}33`, width: 1, dash: DASHES[at], paths: uPlot.paths.stepped!({ align: 1 }), points: { show: false } }))],
         hooks: {
-          setCursor: [(of) => this.#point(of, text, write)],
+          setCursor: [(of) => this.#point(of, text, series)],
           setSelect: [(of) => this.#choose(of)],
           draw: [(of) => this.#tint(of)],
         },
@@ -204,8 +208,8 @@ export class Curves {
 
   /** What the curves of the view come to, in words; also read aloud. */
   #describe(chart: Chart, values: Float64Array[]): void {
-    const { name, isRate } = SERIES[chart.series];
-    const write = (value: number) => (isRate ? `${size(Math.round(value))}/s` : String(+value.toPrecision(3)));
+    const { name } = SERIES[chart.series];
+    const write = (value: number) => textOf(chart.series, value);
     const told = chart.runs.map(({ head }, at) => {
       const whose = chart.runs.length > 1 ? `${head.label}: ` : "";
       const [mean, most] = [values[at].reduce((sum, value) => sum + value, 0) / values[at].length, values[at].reduce((a, b) => Math.max(a, b), 0)];
@@ -217,10 +221,10 @@ export class Curves {
   }
 
   /** The values under the pointer in place of those of the view. */
-  #point({ cursor, data }: uPlot, text: HTMLElement, write: (value: number) => string): void {
+  #point({ cursor, data }: uPlot, text: HTMLElement, series: number): void {
     const at = cursor.idx;
     const values = at === null || at === undefined ? [] : data.slice(1).map((list) => list[at]);
-    text.textContent = values.some((value) => typeof value === "number") ? values.map((value) => write(value ?? 0)).join(", ") : (text.dataset["view"] ?? "");
+    text.textContent = values.some((value) => typeof value === "number") ? values.map((value) => textOf(series, value ?? 0)).join(", ") : (text.dataset["view"] ?? "");
   }
 
   /** A drag chooses a range of all rows. */

@@ -235,10 +235,6 @@ class Adding {
     for (const { row } of chosen) this.#isChosen[row] = 1;
   }
 
-  #isBefore(at: number): boolean {
-    return isBefore(this.#run, this.#range, at);
-  }
-
   /** Reads calls one by one; hands each that belongs to the range to `seen`. */
   read(row: number, from: number, to: number, seen?: (time: number, kind: number, file: number, process: number) => void): void {
     const { head, data, files, details, kindOf } = this.#run;
@@ -246,7 +242,7 @@ class Adding {
     const { process } = head.rows[row];
     const { start: rangeStart, end: rangeEnd } = this.#range;
     for (let at = from; at < to; at++) {
-      if (this.#isBefore(at) || kindOf[at] === PIECE) continue;
+      if (isBefore(this.#run, this.#range, at) || kindOf[at] === PIECE) continue;
       const time = end[at] - start[at];
       const cut = Math.min(end[at], rangeEnd) - Math.max(start[at], rangeStart);
       const { calls, bytes } = amountsOf(this.#run, this.#counting, at);
@@ -296,7 +292,7 @@ class Adding {
   /** The first call of a row that belongs to the range. */
   firstOf({ from, to }: Chosen): number {
     let at = from;
-    while (at < to && this.#isBefore(at)) at++;
+    while (at < to && isBefore(this.#run, this.#range, at)) at++;
     return at;
   }
 }
