@@ -66,6 +66,7 @@ export class Model {
   shadesChanged: () => void = () => {};
   coloursChanged: () => void = () => {};
   bookmarksChanged: () => void = () => {};
+  #weigh: ReturnType<typeof weighing>;
   #terms: Term[] = [];
   #room = 600;
   #places = new Map<Track, { line: Line; row: number }>();
@@ -120,8 +121,7 @@ export class Model {
   }
 
   #grow(): void {
-    const weigh = weighing(this.order, this.runs);
-    this.roots = tree(this.runs, { grouping: this.grouping, weigh, isLeftOut: this.isOnlyMatching ? hasNoMatch : undefined }, this.shown);
+    this.roots = tree(this.runs, { grouping: this.grouping, weigh: this.#weigh, isLeftOut: this.isOnlyMatching ? hasNoMatch : undefined }, this.shown);
   }
 
   /** After something else may be to be left out: what the user opened stays so. */
@@ -134,7 +134,9 @@ export class Model {
   async sort(order: Order): Promise<void> {
     this.order = order;
     await Promise.all(this.runs.map(complete));
-    if (this.order === order) this.#plant();
+    if (this.order !== order) return;
+    this.#weigh = weighing(order, this.runs);
+    this.#plant();
   }
 
   /** Leaves out, or shows again, processes without a call that matches. */
