@@ -114,6 +114,13 @@ impl Event {
         self.fd..=last.max(self.fd)
     }
 
+    /// Whether it overlaps the time between two moments, `to` excluded. Without duration it belongs to the
+    /// moment it stands at.
+    pub fn overlaps(&self, from: u64, to: u64) -> bool {
+        let (start, end) = (self.start.0, self.end.0.max(self.start.0));
+        start < to && (end > from || (start == end && start >= from))
+    }
+
     /// How many calls it stands for: calls on a stream that reach nothing below are counted in one
     /// row, which has the time of the first one and no duration. A part of a call is none.
     pub const fn calls(&self) -> u64 {

@@ -8,6 +8,7 @@ import type { Span } from "./paint.ts";
 import { isConcurrent } from "./place.ts";
 import { amountsOf, countingOf } from "./prefix.ts";
 import { SHADE_DIM } from "./track.ts";
+import { visit } from "./visit.ts";
 
 export interface SeriesStyle {
   name: string;
@@ -30,8 +31,6 @@ export const SERIES: SeriesStyle[] = [
 ];
 const [READ, WRITTEN, CALLS, REQUESTS, DEVICES, SENT] = SERIES.keys();
 
-/** A step of reading: calls before others get their turn. */
-const STEP = 1 << 14;
 /** Cells of a whole run; a view of fewer of them than it has columns is read from the calls. */
 export const CELLS = 1 << 14;
 
@@ -105,30 +104,20 @@ export function* activity(run: LoadedRun, view: Span, count: number): Generator<
   const { kindOf, shade } = run;
   const { start, end } = run.data;
   const { parent } = run.details!;
-  let read = 0;
-  for (const [row, track] of run.tracks.entries()) {
-    const { kind } = run.places[run.head.rows[row].process];
-    const ofPart = OF_PARTS[kind];
-    const isProgram = !isConcurrent(kind);
-    if (!isProgram && ofPart === undefined) continue;
-    // A call without duration may stand where the view begins; all times are whole.
-    const from = track.firstEndingAfter(view.start - 1);
-    const to = track.firstStartingFrom(view.end, from);
-    for (let at = track.first + from; at < track.first + to; at++) {
-      if (++read % STEP === 0) yield;
-      if (shade[at] >= SHADE_DIM) continue;
-      const time = end[at] - start[at];
-      if (ofPart !== undefined) {
-        cells.add(ofPart, start[at], end[at], time);
-        continue;
-      }
-      const own = kindOf[at];
-      if (!computes[own] && parent[at] < 0) cells.add(CALLS, start[at], end[at], time);
-      if (!reads[own] && !writes[own]) continue;
-      const { bytes } = amountsOf(run, counting, at);
-      if (bytes && reads[own]) cells.add(READ, start[at], end[at], bytes);
-      if (bytes && writes[own]) cells.add(WRITTEN, start[at], end[at], bytes);
-    }
-  }
+  const kindAt = (row: number) => run.places[run.head.rows[row].process].kind;
+  const isDrawn = (row: number) => !isConcurrent(kindAt(row)) || OF_PARTS[kindAt(row)] !== undefined;
+  const reading = visit(run, { start: view.start, end: view.end, tracks: undefined }, (at, row) => {
+    if (shade[at] >= SHADE_DIM) return;
+    const [from, to] = [start[at], end[at]];
+    const ofPart = OF_PARTS[kindAt(row)];
+    if (ofPart !== undefined) return cells.add(ofPart, from, to, to - from);
+    const own = kindOf[at];
+    if (!computes[own] && parent[at] < 0) cells.add(CALLS, from, to, to - from);
+    if (!reads[own] && !writes[own]) return;
+    const { bytes } = amountsOf(run, counting, at);
+    if (bytes && reads[own]) cells.add(READ, from, to, bytes);
+    if (bytes && writes[own]) cells.add(WRITTEN, from, to, bytes);
+  }, isDrawn);
+  yield* reading;
   return cells;
 }

@@ -3,24 +3,19 @@
 import { lines } from "./csv.ts";
 import { resultText } from "./details.ts";
 import { element } from "./element.ts";
-import type { Call, LoadedRun } from "./loaded.ts";
-import { PIECE } from "./palette.ts";
+import { rowOfCall, type Call, type LoadedRun } from "./loaded.ts";
 import type { Range } from "./range.ts";
-import { callsIn, isBefore } from "./statistics.ts";
 import { SHADE_DIM } from "./track.ts";
+import { visit } from "./visit.ts";
 import { count, duration, moment, size } from "./words.ts";
 
 export const LONGEST_MAX = 100;
 /** So many rows a spreadsheet takes. */
-export const ROWS_MAX = 1_000_000;
-/** A step of reading: calls before others get their turn. */
-const STEP = 1 << 16;
+const ROWS_MAX = 1_000_000;
 
-/** Positions of the calls of a range that are shown, row by row. */
-function* shownIn(run: LoadedRun, range: Range): Generator<number> {
-  for (const { from, to } of callsIn(run, range)) {
-    for (let at = from; at < to; at++) if (run.shade[at] < SHADE_DIM && run.kindOf[at] !== PIECE && !isBefore(run, range, at)) yield at;
-  }
+/** Hands the calls of a range that are not hidden and match the search to `act`. */
+function shownIn(run: LoadedRun, range: Range, act: (at: number, row: number) => void): Generator<undefined, void> {
+  return visit(run, range, (at, row) => run.shade[at] < SHADE_DIM && act(at, row));
 }
 
 /** The longest calls of a range that are not hidden and match the search, longest first. */
@@ -30,18 +25,17 @@ export function* longest(runs: { run: LoadedRun; index: number }[], range: Range
     kept.sort((a, b) => b.time - a.time || a.call.run - b.call.run || a.call.index - b.call.index);
     kept = kept.slice(0, LONGEST_MAX);
   };
-  let [read, least] = [0, -1];
+  let least = -1;
   for (const { run, index: runIndex } of runs) {
     const { start, end } = run.data;
-    for (const at of shownIn(run, range)) {
-      if (++read % STEP === 0) yield;
+    yield* shownIn(run, range, (at) => {
       const time = end[at] - start[at];
-      if (time <= least) continue;
+      if (time <= least) return;
       kept.push({ call: { run: runIndex, index: at }, time });
-      if (kept.length < LONGEST_MAX * 8) continue;
+      if (kept.length < LONGEST_MAX * 8) return;
       order();
       least = kept[LONGEST_MAX - 1].time;
-    }
+    });
   }
   order();
   return kept.map(({ call }) => call);
@@ -66,7 +60,7 @@ function factsOf(run: LoadedRun, at: number, row: number) {
 }
 
 /** A table of calls; `chosen` is told which one was clicked. */
-export function callTable(runs: LoadedRun[], calls: Call[], rowOf: (call: Call) => number, chosen: (call: Call) => void): HTMLElement {
+export function callTable(runs: LoadedRun[], calls: Call[], chosen: (call: Call) => void): HTMLElement {
   if (!calls.length) return element("p", { class: "quiet" }, "No call in the range matches.");
   const several = new Set(calls.map(({ run }) => run)).size > 1;
   const names = [...(several ? ["run"] : []), "call", "process", "file"];
@@ -75,7 +69,7 @@ export function callTable(runs: LoadedRun[], calls: Call[], rowOf: (call: Call) 
   const body = element("tbody", {});
   for (const call of calls) {
     const run = runs[call.run];
-    const { process, entry, file, offset, length, result, start, end } = factsOf(run, call.index, rowOf(call));
+    const { process, entry, file, offset, length, result, start, end } = factsOf(run, call.index, rowOfCall(run, call.index));
     const link = element("button", { type: "button", class: "link", title: "Select this call" }, entry.name);
     link.addEventListener("click", () => chosen(call));
     const texts = [duration(end - start), moment(start), offset === undefined ? "" : count(offset), length === undefined ? "" : size(length), resultText(entry.kind, result)];
@@ -87,15 +81,13 @@ export function callTable(runs: LoadedRun[], calls: Call[], rowOf: (call: Call) 
 }
 
 /** The calls of a range that are shown as comma-separated values, row by row of the timeline; times in nanoseconds. */
-export function callsCsv(run: LoadedRun, range: Range, rowOf: (at: number) => number): string {
-  function* rows(): Generator<(string | number)[]> {
-    yield ["row", "process", "layer", "function", "file", "start_ns", "end_ns", "offset", "length", "result"];
-    let left = ROWS_MAX;
-    for (const at of shownIn(run, range)) {
-      if (left-- === 0) return;
-      const { process, entry, file, offset, length, result, start, end, row } = factsOf(run, at, rowOf(at));
-      yield [row, process, entry.layer, entry.name, file, start, end, offset ?? "", length ?? "", result];
-    }
-  }
-  return lines(rows());
+export function callsCsv(run: LoadedRun, range: Range): string {
+  const rows: (string | number)[][] = [["row", "process", "layer", "function", "file", "start_ns", "end_ns", "offset", "length", "result"]];
+  const reading = shownIn(run, range, (at, ofRow) => {
+    if (rows.length > ROWS_MAX) return;
+    const { process, entry, file, offset, length, result, start, end, row } = factsOf(run, at, ofRow);
+    rows.push([row, process, entry.layer, entry.name, file, start, end, offset ?? "", length ?? "", result]);
+  });
+  while (!reading.next().done);
+  return lines(rows);
 }

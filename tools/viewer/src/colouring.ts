@@ -3,7 +3,7 @@
 
 import type { LoadedRun } from "./loaded.ts";
 import { CLASSES, type ClassStyle } from "./palette.ts";
-import { isConcurrent } from "./place.ts";
+import { byRank, isConcurrent } from "./place.ts";
 
 export type Colouring = "class" | "file" | "process" | "size" | "duration" | "result";
 
@@ -94,8 +94,7 @@ const RAMP_STEPS = 12;
 function byProcess(runs: LoadedRun[]): Colours {
   const listed = runs.map(({ head, places }) => {
     const own = [...head.processes.keys()].filter((at) => !isConcurrent(places[at].kind));
-    const rankOf = (at: number) => (head.processes[at].rank < 0 ? Infinity : head.processes[at].rank);
-    return own.sort((a, b) => rankOf(a) - rankOf(b) || a - b);
+    return own.sort((a, b) => byRank(head.processes[a], head.processes[b]) || a - b);
   });
   const most = Math.max(1, ...listed.map(({ length }) => length));
   const steps = Math.min(RAMP_STEPS, most);

@@ -2,13 +2,11 @@
 
 import { countingOf } from "./prefix.ts";
 import type { LoadedRun } from "./loaded.ts";
-import { CLASSES, PIECE } from "./palette.ts";
+import { CLASSES } from "./palette.ts";
 import type { Range } from "./range.ts";
 import { countedCalls } from "./details.ts";
-import { callsIn, isBefore } from "./statistics.ts";
+import { visit } from "./visit.ts";
 
-/** A step of reading: calls before others get their turn. */
-const STEP = 1 << 16;
 /** Powers of two that a number in a trace can have, and 0 before them. */
 const BINS = 65;
 
@@ -34,23 +32,19 @@ export interface Distributions {
 export function* distributions(runs: LoadedRun[], range: Range): Generator<undefined, Distributions> {
   const durations = new Counts();
   const sizes = new Counts();
-  let [read, onlyCounted] = [0, 0];
+  let onlyCounted = 0;
   for (const run of runs) {
     const { start, end, functionOf } = run.data;
     const { length, argument } = run.details!;
     const { movesData, mayCount } = countingOf(run);
-    for (const { from, to } of callsIn(run, range)) {
-      for (let at = from; at < to; at++) {
-        if (++read % STEP === 0) yield;
-        if (isBefore(run, range, at) || run.kindOf[at] === PIECE) continue;
-        const own = functionOf[at];
-        const counted = mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) : 0;
-        onlyCounted += counted;
-        if (counted) continue;
-        durations.add(end[at] - start[at], run.kindOf[at]);
-        if (movesData[own] && length[at] >= 0) sizes.add(length[at], run.kindOf[at]);
-      }
-    }
+    yield* visit(run, range, (at) => {
+      const own = functionOf[at];
+      const counted = mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) : 0;
+      onlyCounted += counted;
+      if (counted) return;
+      durations.add(end[at] - start[at], run.kindOf[at]);
+      if (movesData[own] && length[at] >= 0) sizes.add(length[at], run.kindOf[at]);
+    });
   }
   return { durations: durations.bins(), sizes: sizes.bins(), onlyCounted };
 }

@@ -2,13 +2,10 @@
 
 import type { Causes, Head } from "./format.ts";
 import { rowOfCall, type LoadedRun } from "./loaded.ts";
-import { PIECE } from "./palette.ts";
-import { isConcurrent } from "./place.ts";
+import { byRank, isConcurrent } from "./place.ts";
 import { amountsOf, countingOf } from "./prefix.ts";
 import type { Range } from "./range.ts";
-import { callsIn, isBefore } from "./statistics.ts";
-
-export type Across = "files" | "servers";
+import { visit } from "./visit.ts";
 
 /** Nanoseconds: of a file what calls spent at it and not in calls inside them, of a server what requests took. */
 export const MEASURES = ["bytes", "calls", "time"] as const;
@@ -25,8 +22,6 @@ export interface Matrix {
 
 /** What stands in place of a file. */
 export const NO_FILE = "no file";
-/** A step of reading: calls before others get their turn. */
-const STEP = 1 << 15;
 /** A request is made within so many hops from a call. */
 const HOPS_MAX = 16;
 
@@ -60,10 +55,9 @@ class Sums {
   }
 
   matrix({ processes: entries }: Head, columnNames: string[]): Matrix {
-    const rankOf = (process: number) => (entries[process].rank < 0 ? Infinity : entries[process].rank);
     const columns = this.#ordered((key) => key % this.#columns);
     // Sorting keeps the order of equals.
-    const processes = this.#ordered((key) => Math.floor(key / this.#columns)).sort((a, b) => (rankOf(a) === rankOf(b) ? 0 : rankOf(a) - rankOf(b)));
+    const processes = this.#ordered((key) => Math.floor(key / this.#columns)).sort((a, b) => byRank(entries[a], entries[b]));
     const empty = () => new Float64Array(processes.length * columns.length);
     const cells = { bytes: empty(), calls: empty(), time: empty() };
     const [rowOf, placeOf] = [processes, columns].map((list) => new Map(list.map((value, at) => [value, at])));
@@ -82,23 +76,18 @@ export function* byFile(run: LoadedRun, range: Range): Generator<undefined, Matr
   const counting = countingOf(run);
   const sums = new Sums(head.files.length + 1);
   const columnOf = (at: number) => (files![at] < 0 ? head.files.length : files![at]);
-  const chosen = callsIn(run, range);
-  const isChosen = new Set(chosen.map(({ row }) => row));
-  let read = 0;
-  for (const { row, from, to } of chosen) {
+  const isProgram = (row: number) => !isConcurrent(run.places[head.rows[row].process].kind);
+  const isChosen = (row: number) => !range.tracks || range.tracks.has(run.tracks[row]);
+  const reading = visit(run, range, (at, row) => {
     const { process } = head.rows[row];
-    if (isConcurrent(run.places[process].kind)) continue;
-    for (let at = from; at < to; at++) {
-      if (++read % STEP === 0) yield;
-      if (isBefore(run, range, at) || run.kindOf[at] === PIECE) continue;
-      const cut = Math.min(end[at], range.end) - Math.max(start[at], range.start);
-      const { calls, bytes } = amountsOf(run, counting, at);
-      sums.add(process, columnOf(at), bytes, calls, cut);
-      const parent = details!.parent[at];
-      const isInside = parent >= 0 && isChosen.has(rowOfCall(run, parent)) && end[parent] > range.start && start[parent] < range.end;
-      if (isInside) sums.add(process, columnOf(parent), 0, 0, -cut);
-    }
-  }
+    const cut = Math.min(end[at], range.end) - Math.max(start[at], range.start);
+    const { calls, bytes } = amountsOf(run, counting, at);
+    sums.add(process, columnOf(at), bytes, calls, cut);
+    const parent = details!.parent[at];
+    const isInside = parent >= 0 && isChosen(rowOfCall(run, parent)) && end[parent] > range.start && start[parent] < range.end;
+    if (isInside) sums.add(process, columnOf(parent), 0, 0, -cut);
+  }, isProgram);
+  yield* reading;
   return sums.matrix(head, [...head.files, NO_FILE]);
 }
 
@@ -109,18 +98,14 @@ export function* byServer(run: LoadedRun, causes: Causes, range: Range): Generat
   const nodes = [...new Set(places.flatMap(({ kind, node }) => (kind === "server" ? [node] : [])))];
   const sums = new Sums(nodes.length);
   const isChosen = (row: number) => !range.tracks || range.tracks.has(tracks[row]);
-  let read = 0;
-  for (const { row, from, to } of callsIn(run, { ...range, tracks: undefined })) {
-    const { kind, node } = places[head.rows[row].process];
-    if (kind !== "server") continue;
-    for (let at = from; at < to; at++) {
-      if (++read % STEP === 0) yield;
-      const caller = isBefore(run, range, at) ? undefined : callerOf(run, causes, at);
-      if (caller === undefined || !(isChosen(row) || isChosen(caller))) continue;
-      const cut = Math.min(end[at], range.end) - Math.max(start[at], range.start);
-      sums.add(head.rows[caller].process, nodes.indexOf(node), Math.max(0, details!.result[at]), 1, cut);
-    }
-  }
+  const placeOf = (row: number) => places[head.rows[row].process];
+  const reading = visit(run, { ...range, tracks: undefined }, (at, row) => {
+    const caller = callerOf(run, causes, at);
+    if (caller === undefined || !(isChosen(row) || isChosen(caller))) return;
+    const cut = Math.min(end[at], range.end) - Math.max(start[at], range.start);
+    sums.add(head.rows[caller].process, nodes.indexOf(placeOf(row).node), Math.max(0, details!.result[at]), 1, cut);
+  }, (row) => placeOf(row).kind === "server");
+  yield* reading;
   return sums.matrix(head, nodes);
 }
 

@@ -35,6 +35,12 @@ export function places(head: Head): Place[] {
   return head.processes.map((process) => placeOf(process, head.origin));
 }
 
+/** Ranks in their order, before others. */
+export function byRank(a: { rank: number }, b: { rank: number }): number {
+  const [one, other] = [a, b].map(({ rank }) => (rank < 0 ? Infinity : rank));
+  return one === other ? 0 : one - other;
+}
+
 /** Parts serve many at once: their calls overlap and do not nest. */
 export function isConcurrent(kind: PlaceKind): boolean {
   return kind !== "rank" && kind !== "process";

@@ -7,7 +7,7 @@ import { saveText } from "./csv.ts";
 import { distributions } from "./distributions.ts";
 import { button, element } from "./element.ts";
 import { heatMap, matrixCsv } from "./heat-map.ts";
-import { complete, rowOfCall, type LoadedRun } from "./loaded.ts";
+import { complete, type LoadedRun } from "./loaded.ts";
 import { byFile, byServer, knowsCallers, MEASURES, NO_FILE, type Measure } from "./matrix.ts";
 import type { Model } from "./model.ts";
 import type { Theme } from "./palette.ts";
@@ -47,7 +47,7 @@ export class RangePanel {
   #pending: ReturnType<typeof setTimeout> | undefined;
   #turn = 0;
   /** What was drawn last. */
-  #drawn: { range: Range; withQuantiles: boolean } | undefined;
+  #drawn: { range: Range; withQuantiles: boolean; run: LoadedRun } | undefined;
 
   constructor(model: Model, theme: () => Theme) {
     [this.#model, this.#theme] = [model, theme];
@@ -66,15 +66,16 @@ export class RangePanel {
     this.#model.changed();
     const { range } = this.#model;
     if (!range) return;
-    if (this.#drawn?.range === range) this.#draw(range, this.#drawn.withQuantiles);
-    void this.show();
+    if (this.#drawn?.range === range) {
+      this.#draw(range, this.#drawn.withQuantiles);
+      this.#rest(range);
+    } else void this.show();
   }
 
   /** Follows the range: sums at once, the rest when it rests. */
   async show(): Promise<void> {
     const { range } = this.#model;
-    clearTimeout(this.#pending);
-    const turn = ++this.#turn;
+    const turn = this.#nextTurn();
     if (!range) {
       this.element.replaceChildren();
       return this.measured(undefined);
@@ -84,9 +85,21 @@ export class RangePanel {
     await new Promise((done) => requestAnimationFrame(done));
     if (turn !== this.#turn) return;
     this.#draw(range, this.#drawn?.range === range && this.#drawn.withQuantiles);
+    this.#rest(range);
+  }
+
+  /** What was begun before is not wanted any more. */
+  #nextTurn(): number {
+    clearTimeout(this.#pending);
+    return ++this.#turn;
+  }
+
+  /** Makes what takes longer, once the range rests. */
+  #rest(range: Range): void {
+    const turn = this.#nextTurn();
     this.#pending = setTimeout(() => {
-      if (isTable(this.#aspect)) this.#draw(range, true);
-      else void this.#detail(range, () => turn === this.#turn);
+      if (!isTable(this.#aspect)) void this.#detail(range, () => turn === this.#turn);
+      else if (!this.#drawn?.withQuantiles) this.#draw(range, true);
     }, REST_MS);
   }
 
@@ -96,7 +109,6 @@ export class RangePanel {
   }
 
   #draw(range: Range, withQuantiles: boolean): void {
-    this.#drawn = { range, withQuantiles };
     const { shownRuns: runs } = this.#model;
     const measure = { name: withQuantiles ? "range-quantiles" : "range-sums", start: performance.now() };
     const all = runs.map((run) => statistics(run, range, withQuantiles));
@@ -105,6 +117,7 @@ export class RangePanel {
     const shown = Math.max(0, all.findIndex(({ total }) => total.calls > 0));
     const found = all[shown];
     const run = runs[shown];
+    this.#drawn = { range, withQuantiles, run };
     const span = range.end - range.start;
     const several = all.filter(({ total }) => total.calls > 0).length > 1;
     const part = run.head.left_out ? ", of the calls on this page alone" : "";
@@ -130,7 +143,7 @@ export class RangePanel {
     const add = (text: string, title: string, act: () => void) => steps.append(button(text, title, act));
     add("zoom to it", "Z", () => this.#model.zoomToRange());
     add("save tables", "The tables by class, function, file and process as CSV", () => saveText("range.csv", csv(found, run.head.parts)));
-    add("save calls", "The calls of the range that are not hidden and match the search as CSV", () => saveText("calls.csv", callsCsv(run, range, (at) => rowOfCall(run, at))));
+    add("save calls", "The calls of the range that are not hidden and match the search as CSV", () => saveText("calls.csv", callsCsv(run, range)));
     add("clear", "Esc", () => this.#model.mark(undefined));
     return steps;
   }
@@ -149,7 +162,7 @@ export class RangePanel {
     }
     if (this.#aspect === "longest") {
       const found = await whileWanted(longest(shown.map((index) => ({ run: all[index], index })), range), isWanted);
-      return found && callTable(all, found, (call) => rowOfCall(all[call.run], call.index), (call) => this.#model.reveal(call, false));
+      return found && callTable(all, found, (call) => this.#model.reveal(call, false));
     }
     return this.#matrix(range, isWanted);
   }
@@ -157,8 +170,8 @@ export class RangePanel {
   /** Of the first run that has calls in the range, as the tables. */
   async #matrix(range: Range, isWanted: () => boolean): Promise<HTMLElement | undefined> {
     const isServers = this.#aspect === "process-servers";
-    const { shownRuns: runs } = this.#model;
-    const run = runs.find((run) => statistics(run, range, false).total.calls > 0) ?? runs[0];
+    const run = this.#drawn?.run;
+    if (!run) return undefined;
     const causes = isServers ? await run.data.causes() : undefined;
     if (causes && !knowsCallers(run, causes)) return element("p", { class: "quiet" }, "This trace does not tell which request is whose.");
     const matrix = await whileWanted(causes ? byServer(run, causes, range) : byFile(run, range), isWanted);

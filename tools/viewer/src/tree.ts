@@ -4,7 +4,7 @@
 // away. Side by side, the same process of all runs stands together instead.
 
 import type { Head, ProcessEntry } from "./format.ts";
-import { isConcurrent, PART_NAMES, places, type Place, type PlaceKind } from "./place.ts";
+import { byRank, isConcurrent, PART_NAMES, places, type Place, type PlaceKind } from "./place.ts";
 import type { Track } from "./track.ts";
 import { count } from "./words.ts";
 
@@ -86,8 +86,7 @@ function members(run: Run, runIndex: number, { isLeftOut }: Arrangement): Member
     if (tracks) tracks.push(run.tracks[at]);
     else member.threads.set(row.thread, [run.tracks[at]]);
   });
-  const rankOf = ({ entry }: Member) => (entry.rank < 0 ? Infinity : entry.rank);
-  return [...found.values()].sort((a, b) => rankOf(a) - rankOf(b) || a.index - b.index);
+  return [...found.values()].sort((a, b) => byRank(a.entry, b.entry) || a.index - b.index);
 }
 
 export function groupBy<Item, Key>(list: Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {

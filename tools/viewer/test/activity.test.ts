@@ -6,15 +6,9 @@ import { activity, Cells, SERIES } from "../src/activity.ts";
 import { open } from "../src/format.ts";
 import { complete, load, shade, type LoadedRun } from "../src/loaded.ts";
 import { cluster, random, timeline } from "./made-up.mjs";
+import { taken } from "./taken.ts";
 
 const [READ, WRITTEN, CALLS, REQUESTS, DEVICES, SENT] = SERIES.keys();
-
-function taken<Result>(steps: Generator<undefined, Result>): Result {
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
 
 async function loaded(bytes: Uint8Array): Promise<LoadedRun> {
   const run = load(await open(new Uint8Array(bytes)));

@@ -8,12 +8,13 @@ import { callsCsv, longest, LONGEST_MAX } from "../src/calls.ts";
 import { binOf, distributions } from "../src/distributions.ts";
 import { open } from "../src/format.ts";
 import { matrixCsv } from "../src/heat-map.ts";
-import { complete, load, rowOfCall, shade, type LoadedRun } from "../src/loaded.ts";
+import { complete, load, shade, type LoadedRun } from "../src/loaded.ts";
 import { byFile, byServer, NO_FILE, type Matrix, type Measure } from "../src/matrix.ts";
 import { PIECE } from "../src/palette.ts";
 import { rangeOf, type Range } from "../src/range.ts";
 import { statistics } from "../src/statistics.ts";
 import { random } from "./made-up.mjs";
+import { taken } from "./taken.ts";
 
 const golden = join(process.cwd(), "test/golden");
 
@@ -21,13 +22,6 @@ async function runOf(name: string): Promise<LoadedRun> {
   const run = load(await open(new Uint8Array(readFileSync(join(golden, `${name}.iotl`)))));
   await complete(run);
   return run;
-}
-
-function taken<Result>(steps: Generator<undefined, Result>): Result {
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
 }
 
 /** Ranges of all rows and of some. */
@@ -84,7 +78,7 @@ for (const name of NAMES) {
     const found = taken(longest([{ run, index: 0 }], range));
     assert.equal(found.length, Math.min(LONGEST_MAX, all.length));
     assert.deepEqual(found.map(({ index }) => end[index] - start[index]), all.slice(0, LONGEST_MAX).map((at) => end[at] - start[at]));
-    const csv = callsCsv(run, range, (at) => rowOfCall(run, at)).trimEnd().split("\n");
+    const csv = callsCsv(run, range).trimEnd().split("\n");
     assert.equal(csv.length - 1, all.length);
   });
 }

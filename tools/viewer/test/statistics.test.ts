@@ -13,6 +13,7 @@ import { prefixes } from "../src/prefix.ts";
 import { durationsOf, Quantiles } from "../src/quantiles.ts";
 import { levelsOf, WaveletMatrix } from "../src/wavelet.ts";
 import { random, timeline, type MadeUpCall } from "./made-up.mjs";
+import { taken } from "./taken.ts";
 
 interface Golden {
   trace: string;
@@ -55,18 +56,11 @@ for (const [at, range] of ranges.entries()) {
   });
 }
 
-function finished<Result>(steps: Generator<undefined, Result>): Result {
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
-
 /** The same run with its sums made, noted at every few calls. */
 function summed(plain: LoadedRun, spacing: number): LoadedRun {
   const run = { ...plain };
-  run.sums = finished(prefixes(run, spacing));
-  const { values, placeOf } = finished(durationsOf(run, run.sums));
+  run.sums = taken(prefixes(run, spacing));
+  const { values, placeOf } = taken(durationsOf(run, run.sums));
   run.quantiles = new Quantiles(run, run.sums, levelsOf(values, placeOf));
   return run;
 }
@@ -91,7 +85,7 @@ test("from sums at every third call the ranges come to the same, to the last dig
 test("a row whose calls overlap, or are not inside those said to be around them, is read call by call", async () => {
   const run = { ...(await runOf("nested")) };
   const withSums = ({ rows }: { rows: unknown[] }) => rows.filter(Boolean).length;
-  const made = (changed: LoadedRun) => finished(prefixes(changed, 3));
+  const made = (changed: LoadedRun) => taken(prefixes(changed, 3));
   const whole = withSums(made(run));
   const child = run.details!.parent.findIndex((parent) => parent >= 0);
   const end = run.data.end.slice();

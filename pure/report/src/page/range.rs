@@ -85,9 +85,8 @@ pub fn range(trace: &Trace, from: u64, to: u64, processes: Option<&BTreeSet<u32>
     let mut spent = parts::Parts::default();
     for (row, event) in events.iter().enumerate() {
         let (start, end) = (event.start.0, event.end.0.max(event.start.0));
-        let is_inside = start < to && (end > from || (start == end && start >= from));
         let is_call = event.function.class() != Class::Piece;
-        if !is_call || !is_chosen(event) || !is_inside {
+        if !is_call || !is_chosen(event) || !event.overlaps(from, to) {
             continue;
         }
         if let Some(ways) = ways.as_ref().filter(|ways| ways.is_call(event)) {

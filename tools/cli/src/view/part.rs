@@ -82,11 +82,9 @@ impl Wanted {
                 .get(event.process as usize)
                 .is_some_and(|rank| ranges.iter().any(|range| range.contains(rank))),
         };
-        let is_then = |event: &Event| {
-            let [start, end] = [event.start, event.end.max(event.start)].map(|it| it.0 - zero);
-            start < to && (end > from || (start == end && start >= from))
-        };
-        let rows = trace.retain(|event| is_then(event) && is_of_rank(event) && is_of_file(event));
+        let (from, to) = (zero.saturating_add(from), zero.saturating_add(to));
+        let rows = trace
+            .retain(|event| event.overlaps(from, to) && is_of_rank(event) && is_of_file(event));
         if rows.is_empty() {
             return Err(Failure::new(format!("nothing of {name} is in this part"))
                 .hint("iolab report tells its length, its ranks and its files"));
