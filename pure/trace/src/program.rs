@@ -40,6 +40,8 @@ pub enum Program {
     After(Short),
     /// Not with ours: its C library is another one.
     Foreign,
+    /// Not with ours: it is of 32 bits, or for another processor than this one.
+    OtherMachine,
     /// It has no loader that would look for libraries.
     Static,
     /// A script; this program is started.
@@ -63,6 +65,15 @@ pub fn must_be_first(library: &[u8]) -> bool {
     let name = library.rsplit(|&byte| byte == b'/').next().unwrap_or(library);
     FIRST.iter().any(|first| name.starts_with(first))
 }
+
+/// How files of programs name the processor this is built for; none where that is not known here.
+const MACHINE: Option<u64> = if cfg!(target_arch = "x86_64") {
+    Some(62)
+} else if cfg!(target_arch = "aarch64") {
+    Some(183)
+} else {
+    None
+};
 
 const LOAD: u32 = 1;
 const DYNAMIC: u32 = 2;
@@ -109,6 +120,9 @@ pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
             .find(|word| !word.bytes().is_empty())
             .map_or(Program::Unknown, Program::Script);
     }
+    if is_of_other_machine(head) {
+        return Program::OtherMachine;
+    }
     let Some(headers) = Headers::of(head) else { return Program::Unknown };
     let Some(interpreter) = headers.find(INTERPRETER) else {
         return Program::Static;
@@ -122,6 +136,15 @@ pub fn look(mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Program {
         return Program::Foreign;
     }
     headers.needed(&must_be_first, &mut read).map_or(Program::Plain, Program::After)
+}
+
+/// Whether a file is a program, but not one of 64 bits, little-endian, for this processor.
+fn is_of_other_machine(head: &[u8]) -> bool {
+    // What kind of program it is stands before the twentieth byte, in either form.
+    const HEAD: usize = 20;
+    let is_program = head.starts_with(b"\x7fELF") && head.len() >= HEAD;
+    let is_wide = head.starts_with(b"\x7fELF\x02\x01");
+    is_program && (!is_wide || MACHINE.is_some_and(|machine| u16_at(head, 18) != machine))
 }
 
 /// What the head of a file says of its segments.
@@ -201,6 +224,7 @@ mod tests {
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");
         let mut put =
             |at: usize, value: u64| file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        put(16, MACHINE.unwrap_or(0) << 16 | 2);
         put(32, 64);
         put(56, 3);
         // kind, offset, address, size of: interpreter, dynamic section, a segment with everything.
@@ -228,6 +252,16 @@ mod tests {
         assert_eq!(of(&elf("/lib/ld-musl-x86_64.so.1", "libc.so")), Program::Foreign);
         let Program::After(first) = of(&elf(glibc, "libasan.so.8")) else { panic!() };
         assert_eq!(first.bytes(), b"libasan.so.8");
+    }
+
+    #[test]
+    fn programs_of_32_bits_and_of_other_processors_are_told() {
+        let whole = elf("/lib64/ld-linux-x86-64.so.2", "libc.so.6");
+        for (at, byte) in [(4, 1), (5, 2), (18, 3)] {
+            let mut other = whole.clone();
+            other[at] = byte;
+            assert_eq!(of(&other), Program::OtherMachine, "byte {at}");
+        }
     }
 
     #[test]

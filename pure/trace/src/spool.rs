@@ -453,6 +453,7 @@ reasons! {
         SpawnFailed "a program that did not load the library",
         Filtered "calls of a program after it filtered its system calls (seccomp)",
         ForeignLibc "a program of another C library (musl), started without iolab's library",
+        OtherMachine "a program of 32 bits or for another processor, started without iolab's library",
     }
 }
 

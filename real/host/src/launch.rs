@@ -271,14 +271,8 @@ pub fn preload(command: &mut Command, libraries: &[PathBuf]) {
     let kind = kind_of(Path::new(command.get_program()), 4);
     let mut words: Vec<&OsStr> = libraries.iter().map(|library| library.as_os_str()).collect();
     match &kind {
-        Program::Foreign => {
-            eprintln!(
-                "iolab: {} is of another C library than glibc (musl?): it runs without iolab's \
-                 library, so neither it nor what it starts is seen",
-                command.get_program().to_string_lossy()
-            );
-            return;
-        }
+        Program::Foreign => return left_out(command, "of another C library than glibc (musl?)"),
+        Program::OtherMachine => return left_out(command, Missed::OtherMachine.words()),
         Program::After(first) => words.insert(0, OsStr::from_bytes(first.bytes())),
         _ => {}
     }
@@ -287,6 +281,14 @@ pub fn preload(command: &mut Command, libraries: &[PathBuf]) {
     let list = words.join(OsStr::new(":"));
     command.env("LD_PRELOAD", list).env("IOLAB_FILTERS", filters().to_string());
     command.env("IOLAB_LAUNCHED", "1");
+}
+
+fn left_out(command: &Command, what_it_is: &str) {
+    eprintln!(
+        "iolab: {} is {what_it_is}: it runs without iolab's library, so neither it nor what it \
+         starts is seen",
+        command.get_program().to_string_lossy()
+    );
 }
 
 /// How many filters of system calls this process lives under.
@@ -302,6 +304,7 @@ pub fn missed(command: &Path) -> Option<(PathBuf, Missed)> {
     let why = match kind_of(command, 4) {
         Program::Static => Missed::Static,
         Program::Foreign => Missed::ForeignLibc,
+        Program::OtherMachine => Missed::OtherMachine,
         Program::Plain | Program::After(_) if has_other_rights(&file) => Missed::SetUser,
         _ => return None,
     };

@@ -147,6 +147,23 @@ impl Call {
         self.actions != ABSENT && self.actions != 0
     }
 
+    /// Whether libc opens files for the child, which no hook sees. Glibc's `posix_spawn_file_actions_t` is
+    /// two numbers, the second that of the actions, and where they stand; each begins with its kind.
+    pub(crate) fn opens_for_child(&self) -> bool {
+        const OPENS: i32 = 2;
+        const ACTION_BYTES: usize = 32;
+        if !self.has_actions() {
+            return false;
+        }
+        // SAFETY: the program's own actions, as libc made them.
+        unsafe {
+            let used = *((self.actions + 4) as *const i32);
+            let list = *((self.actions + 8) as *const usize);
+            let kind = |index: i32| *((list + index as usize * ACTION_BYTES) as *const i32);
+            list != 0 && (0..used).any(|index| kind(index) == OPENS)
+        }
+    }
+
     /// Whether it goes on to a library that is not libc.
     #[inline(always)]
     fn goes_to_another_library(&self) -> bool {

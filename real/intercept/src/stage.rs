@@ -48,10 +48,10 @@ pub(crate) use calls::answer;
 pub(crate) use fast_place::{Held, Opening, after_open, attribute_names, before_open, name_behind};
 pub(crate) use hooks::{
     after_exec_failed, after_fork, after_move, before_exit, before_file_limit, before_filter,
-    before_move, before_path, before_process, before_stream_close, before_unfollowed_lock,
-    before_unseen_open, close_range, close_stream, close_unfollowed, dup_unfollowed, enter_child,
-    give_room, inherited, is_known, is_own, keep_out, keeps_existing, lent, made_room, opened,
-    passes, perform, replaced_unseen, start, step_aside,
+    before_move, before_path, before_process, before_stranger, before_stream_close,
+    before_unfollowed_lock, before_unseen_open, close_range, close_stream, close_unfollowed,
+    dup_unfollowed, enter_child, give_room, inherited, is_any_fast, is_known, is_own, keep_out,
+    keeps_existing, lent, made_room, opened, passes, perform, replaced_unseen, start, step_aside,
 };
 pub(crate) use memory::{is_memory, is_readable};
 pub(crate) use signals::raw_sigaction;

@@ -32,11 +32,18 @@ pub enum Missed {
     Environment,
     /// Its C library is another one.
     ForeignLibc,
+    /// It is of 32 bits, or for another processor.
+    OtherMachine,
 }
 
 impl Missed {
-    const ALL: [Missed; 4] =
-        [Missed::Static, Missed::SetUser, Missed::Environment, Missed::ForeignLibc];
+    const ALL: [Missed; 5] = [
+        Missed::Static,
+        Missed::SetUser,
+        Missed::Environment,
+        Missed::ForeignLibc,
+        Missed::OtherMachine,
+    ];
 
     /// As people read it.
     pub fn words(self) -> &'static str {
@@ -45,6 +52,7 @@ impl Missed {
             Missed::SetUser => "set-uid or set-gid",
             Missed::Environment => "started without the variables of the run",
             Missed::ForeignLibc => "of another C library than glibc",
+            Missed::OtherMachine => "of 32 bits or for another processor",
         }
     }
 }

@@ -91,6 +91,7 @@ fn judge(program: &OsStr) -> (bool, &'static str) {
         }
         Some((_, Missed::Static)) => (true, "is static, so it loads no library"),
         Some((_, Missed::ForeignLibc)) => (true, "is of another C library than glibc"),
+        Some((_, Missed::OtherMachine)) => (true, "is of 32 bits or for another processor"),
         Some((_, Missed::Environment)) | None => (false, "loads libraries"),
     }
 }

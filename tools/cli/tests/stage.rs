@@ -10,8 +10,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program without the library sees files as others outside of the run do.
-const OUTSIDE: &str = "env -i PATH=$PATH LC_ALL=C";
+/// Has a shell run a command that sees files as others outside of the run do: it began before any file did, and the
+/// run does not hear of what it starts.
+const OUTSIDE: &str = "outside";
+const OUTSIDER: &str = r#"
+coproc OUTSIDER { env -i PATH="$PATH" LC_ALL=C bash; }
+exec {ear}<&"${OUTSIDER[0]}" {mouth}>&"${OUTSIDER[1]}"
+outside() {
+    local line
+    printf '%q ' "$@" >&$mouth
+    echo '; echo "=ended $?"' >&$mouth
+    while read -r line <&$ear; do
+        case $line in "=ended "*) return "${line#=ended }" ;; *) echo "$line" ;; esac
+    done
+}
+outside true
+"#;
 
 /// A home for files and a fast place for them.
 struct Laboratory {
@@ -38,7 +52,8 @@ impl Laboratory {
         let (to, home) = (self.fast.path().display(), self.home.path().display());
         let strategy = format!("stage:to={to},paths={home}/**{more}");
         command.args(["run", "--allow", "late-visibility", "--apply", &strategy]);
-        command.args(["--", "bash", "-c", script]);
+        let begin = if script.contains(OUTSIDE) { OUTSIDER } else { "" };
+        command.args(["--", "bash", "-c", &format!("{begin}{script}")]);
         command
     }
 
@@ -95,10 +110,47 @@ fn a_file_is_whole_for_the_run_at_once_and_for_others_when_it_was_moved() {
 }
 
 #[test]
+fn a_program_that_is_started_without_the_library_sees_what_was_written_until_then() {
+    let laboratory = Laboratory::new();
+    let script = r#"python3 -c "
+import os, subprocess, sys
+file = open('a', 'w')
+def say(what):
+    file.write(what + '\n'); file.flush()
+    return ['cat', 'a']
+def fork(run):
+    child = os.fork()
+    if not child: run()
+    os.waitpid(child, 0)
+command = say('spawn')
+os.waitpid(os.posix_spawn('/bin/cat', command, {}), 0)
+command = say('exec')
+fork(lambda: os.execve('/bin/cat', command, {}))
+command = say('descriptor')
+program = os.open('/bin/cat', os.O_RDONLY)
+fork(lambda: os.execve(program, command, {}))
+say('action')
+opens = [(os.POSIX_SPAWN_OPEN, 0, 'a', os.O_RDONLY, 0)]
+os.waitpid(os.posix_spawn('/bin/cat', ['cat'], os.environ, file_actions=opens), 0)
+command = say('subprocess')
+subprocess.run(command, env={})
+os.unsetenv('LD_PRELOAD')
+say('shell')
+os.system('cat a')
+"; exec 3>b; echo bash >&3; (unset LD_PRELOAD; cat b); env -i cat b"#;
+    let output = laboratory.run("", script);
+    let says = ["spawn", "exec", "descriptor", "action", "subprocess", "shell"];
+    let all = (1..=says.len()).flat_map(|count| says[..count].iter().copied());
+    let expected: Vec<_> = all.chain(["bash", "bash"]).collect();
+    assert_eq!(out(&output).lines().collect::<Vec<_>>(), expected, "{}", err(&output));
+    assert_eq!(laboratory.read("a").lines().collect::<Vec<_>>(), says);
+}
+
+#[test]
 fn what_was_synced_is_at_home() {
     let laboratory = Laboratory::new();
     let script = format!(
-        "exec 3>a; echo one >&3; {OUTSIDE} wc -c < /proc/self/fd/3 > /dev/null
+        "exec 3>a; echo one >&3; wc -c < /proc/self/fd/3 > /dev/null
         dd if=/dev/zero of=b bs=1000 count=3 conv=fsync status=none; {OUTSIDE} stat -c %s b
         echo two > c; sync c; {OUTSIDE} cat c; sync; {OUTSIDE} cat a"
     );

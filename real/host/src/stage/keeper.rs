@@ -205,11 +205,8 @@ impl Keeper {
             },
             Question::Sync => (done(self.sync(request.home)), None),
             Question::Show => (done(self.show(request.home)), None),
-            Question::SyncAll => {
-                let all: Vec<Inode> = self.files().staged.keys().copied().collect();
-                let failed = all.into_iter().map(|inode| self.sync(inode)).find(Result::is_err);
-                (done(failed.unwrap_or(Ok(()))), None)
-            }
+            Question::SyncAll => (done(self.all(|inode| self.sync(inode))), None),
+            Question::ShowAll => (done(self.all(|inode| self.show(inode))), None),
             Question::LetGo => {
                 holds.held.drain(..).for_each(|inode| self.let_go(inode));
                 (DONE, None)
@@ -411,6 +408,12 @@ impl Keeper {
         let is_whole = brought?;
         timed?;
         Ok((home, is_whole))
+    }
+
+    /// Does that with every file, also behind one that fails; the answer is the first failure.
+    fn all(&self, each: impl Fn(Inode) -> io::Result<()>) -> io::Result<()> {
+        let all: Vec<Inode> = self.files().staged.keys().copied().collect();
+        all.into_iter().map(each).fold(Ok(()), io::Result::and)
     }
 
     /// The file is to be seen at home by who does not ask us: it is moved, or, where somebody has it open,

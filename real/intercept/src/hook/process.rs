@@ -165,19 +165,16 @@ unsafe fn exec(next: &'static next::Next, a: [usize; 3], text: usize) -> i32 {
     // SAFETY: the guest's own arguments.
     unsafe {
         before_exec(&call, text);
-        let adapted = program::of_exec(&call, text);
+        let mut buffer = path::Buffer::new();
+        let file = match text {
+            // Of `fexecve`, or no program's at all.
+            0 => path::of_descriptor(a[0] as i32, &mut buffer),
+            text => path::text(text),
+        };
+        let adapted = program::of_exec(&call, file, 2);
         let given = adapted.as_ref().map_or(&call, program::Adapted::call);
         after_exec(&call, given.perform_next())
     }
-}
-
-/// The environment a program gets that is not given another one.
-fn own_environment() -> usize {
-    unsafe extern "C" {
-        static environ: *const usize;
-    }
-    // SAFETY: libc's own variable.
-    unsafe { environ as usize }
 }
 
 macro_rules! execs {
@@ -195,8 +192,8 @@ macro_rules! execs {
 // Those without an environment hand on this process's own, as libc does.
 execs! {
     execve(path arguments environment) by path as execve [path, arguments, environment];
-    execv(path arguments) by path as execve [path, arguments, own_environment()];
-    execvp(path arguments) by path as execvpe [path, arguments, own_environment()];
+    execv(path arguments) by path as execve [path, arguments, program::own_environment()];
+    execvp(path arguments) by path as execvpe [path, arguments, program::own_environment()];
     execvpe(path arguments environment) by path as execvpe [path, arguments, environment];
 }
 
@@ -215,7 +212,12 @@ pub(crate) unsafe extern "C-unwind" fn execveat(
     // SAFETY: the guest's own arguments.
     unsafe {
         before_exec(&call, path);
-        after_exec(&call, call.perform_next())
+        let mut buffer = path::Buffer::new();
+        let name = if path == 0 { b"" } else { path::text(path) };
+        let file = path::absolute(directory as i32, name, &mut buffer);
+        let adapted = program::of_exec(&call, file, 3);
+        let given = adapted.as_ref().map_or(&call, program::Adapted::call);
+        after_exec(&call, given.perform_next())
     }
 }
 
@@ -233,12 +235,12 @@ pub(crate) unsafe extern "C-unwind" fn fexecve(
 
 pub(crate) unsafe extern "C-unwind" fn exec_list(path: usize, arguments: usize) -> i32 {
     // SAFETY: the array lies on the caller's stack, ended by null as the caller's list is.
-    unsafe { exec(&next::execve, [path, arguments, own_environment()], path) }
+    unsafe { exec(&next::execve, [path, arguments, program::own_environment()], path) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn exec_list_search(path: usize, arguments: usize) -> i32 {
     // SAFETY: as above.
-    unsafe { exec(&next::execvpe, [path, arguments, own_environment()], path) }
+    unsafe { exec(&next::execvpe, [path, arguments, program::own_environment()], path) }
 }
 
 pub(crate) unsafe extern "C-unwind" fn exec_list_environment(path: usize, list: usize) -> i32 {

@@ -1,11 +1,12 @@
 //! The environment of a program that is about to be started: with the library where it can live.
 //!
-//! A program of another C library is started without, a dynamic sanitizer in front of ours. Everything
-//! else gets the environment it was given, after one look at its file.
+//! A program of another C library or another processor is started without, a dynamic sanitizer in front of
+//! ours. Everything else gets the environment it was given, after one look at its file. The stage is told
+//! before a program starts that will not load the library.
 
 use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
-use crate::stage::tally;
+use crate::stage::{self, tally};
 use crate::{path, recorder, system};
 use iolab_segment::Missed;
 use iolab_trace::program::{self, Program, must_be_first};
@@ -41,39 +42,54 @@ impl Drop for Adapted {
     }
 }
 
-/// For an exec, whose third argument is the environment.
+/// The shell of `system` and `popen`.
+const SHELL: &[u8] = b"/bin/sh";
+
+/// For an exec of that program, whose argument `at` is the environment.
 ///
 /// # Safety
 /// The arguments are the guest's own.
-pub(super) unsafe fn of_exec(call: &Call, text: usize) -> Option<Adapted> {
-    if mode::get() == Mode::NOTHING || text == 0 {
+pub(super) unsafe fn of_exec(call: &Call, program: &[u8], at: usize) -> Option<Adapted> {
+    if mode::get() == Mode::NOTHING {
         return None;
     }
     // SAFETY: the caller's promise.
-    unsafe { adapt(call, path::text(text), call.raw[2], 2) }
+    unsafe { adapt(call, program, call.raw[at], at) }
 }
 
-/// For a `posix_spawn`.
+/// For a `posix_spawn`, or a command of the shell.
 ///
 /// # Safety
 /// The arguments are the guest's own.
 pub(super) unsafe fn of_spawn(call: &Call) -> Option<Adapted> {
-    let is_spawn = call.environment != ABSENT && call.path != ABSENT && call.path != 0;
-    if mode::get() == Mode::NOTHING || !is_spawn {
+    if mode::get() == Mode::NOTHING {
         return None;
     }
-    // SAFETY: the caller's promise.
-    unsafe { adapt(call, path::text(call.path), call.environment, 5) }
+    // SAFETY: the caller's promise; libc hands on its own variable.
+    unsafe {
+        if call.environment == ABSENT {
+            started(SHELL, given(own_environment()).is_some());
+            return None;
+        }
+        if call.path == ABSENT || call.path == 0 {
+            return None;
+        }
+        adapt(call, path::text(call.path), call.environment, 5)
+    }
 }
 
-unsafe fn adapt(call: &Call, program: &[u8], environment: usize, at: usize) -> Option<Adapted> {
-    // An environment is an array of terminated texts, ended by null; none is an empty one.
-    let found = match environment {
-        0 => None,
-        // SAFETY: as just said.
-        _ => unsafe { preloads(environment as *const usize) },
-    };
-    if found.is_none() && !tally::is_wanted() {
+/// The environment a program gets that is not given another one.
+pub(super) fn own_environment() -> usize {
+    unsafe extern "C" {
+        static environ: *const usize;
+    }
+    // SAFETY: libc's own variable.
+    unsafe { environ as usize }
+}
+
+/// What kind of program is about to be started. Who wants to know hears of one that will not load the library.
+fn started(program: &[u8], is_given: bool) -> Option<Program> {
+    if !is_given && !tally::is_wanted() && !stage::is_any_fast() {
         return None;
     }
     let Seen { kind, has_other_rights } = seen(program, SCRIPTS);
@@ -81,29 +97,39 @@ unsafe fn adapt(call: &Call, program: &[u8], environment: usize, at: usize) -> O
         Program::Unknown => None,
         Program::Static => Some(Missed::Static),
         Program::Foreign => Some(Missed::ForeignLibc),
+        Program::OtherMachine => Some(Missed::OtherMachine),
         _ if has_other_rights => Some(Missed::SetUser),
-        _ => found.is_none().then_some(Missed::Environment),
+        _ => (!is_given).then_some(Missed::Environment),
     };
     if let Some(why) = missed {
         tally::miss(program, why);
     }
+    if missed.is_some() || !is_given {
+        stage::before_stranger();
+    }
+    Some(kind)
+}
+
+unsafe fn adapt(call: &Call, program: &[u8], environment: usize, at: usize) -> Option<Adapted> {
+    // SAFETY: the caller's promise.
+    let found = unsafe { given(environment) };
+    let kind = started(program, found.is_some())?;
     let (count, index, value) = found?;
     let has_runtime = words(value).any(must_be_first);
     let first = match &kind {
-        Program::Foreign => {
-            recorder::unseen(Unseen::ForeignLibc);
-            if !mode::get().has(Mode::RECORD) && !SAID.swap(true, Ordering::Relaxed) {
-                system::say(
-                    b"iolab: a program of another C library runs without iolab's library\n",
-                );
-            }
-            None
-        }
+        Program::Foreign => without(
+            Unseen::ForeignLibc,
+            b"iolab: a program of another C library runs without iolab's library\n",
+        ),
+        Program::OtherMachine => without(
+            Unseen::OtherMachine,
+            b"iolab: a program of 32 bits or for another processor runs without iolab's library\n",
+        ),
         Program::After(runtime) => Some(runtime.bytes()),
         _ if has_runtime => None,
         _ => return None,
     };
-    let with_ours = !matches!(kind, Program::Foreign);
+    let with_ours = !matches!(kind, Program::Foreign | Program::OtherMachine);
     let room = (count + 1) * 8 + VARIABLE.len() + value.len() + first.map_or(0, <[u8]>::len) + 4;
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
@@ -139,6 +165,24 @@ unsafe fn adapt(call: &Call, program: &[u8], environment: usize, at: usize) -> O
         changed.raw[at] = map;
         Some(Adapted { call: changed, map, length: room })
     }
+}
+
+/// A program is started without the library: nothing is put in front of what else it preloads.
+fn without(what: Unseen, line: &[u8]) -> Option<&'static [u8]> {
+    recorder::unseen(what);
+    if !mode::get().has(Mode::RECORD) && !SAID.swap(true, Ordering::Relaxed) {
+        system::say(line);
+    }
+    None
+}
+
+/// [`preloads`] of an environment, which is an array of terminated texts, ended by null; none is an empty one.
+unsafe fn given<'a>(environment: usize) -> Option<(usize, usize, &'a [u8])> {
+    if environment == 0 {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { preloads(environment as *const usize) }
 }
 
 /// How many variables there are, and which of them preloads this library; none when nothing does.

@@ -208,6 +208,13 @@ pub(super) fn sync_all() {
     }
 }
 
+/// A program is about to be started that opens files at home: they are as their copies are.
+pub(super) fn show_all() {
+    if let Some(place) = busy() {
+        ask_once(place, Question::ShowAll, (0, 0));
+    }
+}
+
 /// `truncate` by path: the copy is cut as well.
 fn truncated(call: &Call, perform: impl Fn() -> isize) -> isize {
     let Some(place) = busy() else { return perform() };

@@ -431,6 +431,8 @@ pub(crate) unsafe fn before_process(call: &Call) {
     }
     match call.function {
         Function::SYNC => fast_place::sync_all(),
+        // What libc opens for the child is not seen.
+        Function::POSIX_SPAWN if call.opens_for_child() => fast_place::show_all(),
         Function::POSIX_SPAWN => fast_place::show(ABSENT, call.path),
         _ => {}
     }
@@ -445,6 +447,16 @@ pub(crate) unsafe fn before_process(call: &Call) {
 pub(crate) fn before_path(path: usize) {
     fast_place::show(ABSENT, path);
     rules::on_path(Act::Flush, ABSENT, path);
+}
+
+/// Whether files may be in a fast place of the run.
+pub(crate) fn is_any_fast() -> bool {
+    fast_place::is_active()
+}
+
+/// A program is about to be started that will not load the library: it looks at files below.
+pub(crate) fn before_stranger() {
+    fast_place::show_all();
 }
 
 /// A vfork child becomes a program. Tables and files are its parent's, who goes on with them; only

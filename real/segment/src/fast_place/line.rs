@@ -37,10 +37,12 @@ pub enum Question {
     Full = 8,
     /// What the connection holds is let go of, with what was done to the real file since.
     LetGo = 9,
+    /// All files at home are to be as their copies are.
+    ShowAll = 10,
 }
 
 impl Question {
-    const ALL: [Question; 9] = [
+    const ALL: [Question; 10] = [
         Question::Hold,
         Question::Begin,
         Question::Join,
@@ -50,6 +52,7 @@ impl Question {
         Question::Renamed,
         Question::Full,
         Question::LetGo,
+        Question::ShowAll,
     ];
 }
 

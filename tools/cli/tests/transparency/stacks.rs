@@ -157,6 +157,47 @@ fn what_strategies_do_not_reach_is_named_and_strict_makes_it_a_failure() {
     assert!(fine.status.success(), "{fine:?}");
 }
 
+/// A program of 32 bits that ends at once: one segment, and `exit(0)` by `int 0x80`.
+#[cfg(target_arch = "x86_64")]
+fn narrow_program() -> Vec<u8> {
+    const CODE: [u8; 9] = [0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80];
+    const HEADS: u32 = 52 + 32;
+    let base = 0x0804_8000_u32;
+    let bytes = HEADS + CODE.len() as u32;
+    let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0".to_vec();
+    for word in [1, base + HEADS, 52, 0, 0, 52 | 32 << 16, 1, 0] {
+        file.extend(u32::to_le_bytes(word));
+    }
+    for word in [1, 0, base, base, bytes, bytes, 5, 0x1000] {
+        file.extend(u32::to_le_bytes(word));
+    }
+    file.extend(CODE);
+    file
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_of_32_bits_is_named_as_not_reached() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().unwrap();
+    let program = home.path().join("narrow");
+    fs::write(&program, narrow_program()).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    if !Command::new(&program).status().is_ok_and(|it| it.success()) {
+        return; // This kernel runs no such programs.
+    }
+    for command in [&["./narrow"][..], &["sh", "-c", "./narrow; true"]] {
+        let words = [&["run", "--strict", "--apply", "null", "--"], command].concat();
+        let output = told(&words, home.path());
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert!(
+            errors(&output).contains("narrow is of 32 bits")
+                || errors(&output).contains("narrow (of 32 bits"),
+            "{output:?}"
+        );
+    }
+}
+
 #[test]
 fn a_program_with_rights_of_another_user_is_not_reached() {
     if fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) != 0) {
