@@ -147,6 +147,31 @@ os.system('cat a')
 }
 
 #[test]
+fn ranges_are_zeroed_taken_out_and_put_in_where_home_does_that() {
+    let laboratory = Laboratory::new();
+    let script = r#"python3 -c "
+import ctypes, hashlib, os
+fallocate = ctypes.CDLL(None, use_errno=True).fallocate64
+fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+fd = os.open('a', os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+for number in range(1200): os.write(fd, b'%4d' % number * 1024)
+for mode in (0x10, 0x11, 0x08, 0x20):
+    for offset, length in ((4096, 8192), (100, 5000), (0, 4096), (1200 * 4096 - 4096, 20000), (1 << 23, 4096), (8192, 3 << 20)):
+        failed = fallocate(fd, mode, offset, length)
+        print(mode, offset, length, failed and os.strerror(ctypes.get_errno()), os.fstat(fd).st_size,
+            hashlib.md5(open('a', 'rb').read()).hexdigest())
+""#;
+    let bare = tempfile::tempdir().unwrap();
+    let mut plain = Command::new("bash");
+    plain.args(["-c", script]).current_dir(bare.path()).env_remove("LD_PRELOAD");
+    let plain = plain.output().unwrap();
+    let output = laboratory.run("", script);
+    assert!(err(&output).contains("moved home"), "{}", err(&output));
+    assert_eq!(out(&output), out(&plain), "{}", err(&output));
+    assert_eq!(fs::read(bare.path().join("a")).unwrap(), fs::read(laboratory.path("a")).unwrap());
+}
+
+#[test]
 fn what_was_synced_is_at_home() {
     let laboratory = Laboratory::new();
     let script = format!(

@@ -13,6 +13,7 @@
 mod attributes;
 mod copying;
 mod opening;
+mod ranges;
 mod room;
 mod status;
 
@@ -179,7 +180,8 @@ pub(super) fn around(call: &Call, perform: impl Fn() -> isize) -> isize {
             result
         }
         Class::Copy => copying::answered(call, room::vector(call, perform)),
-        Class::Write | Class::Allocate | Class::Truncate => room::vector(call, perform),
+        Class::Allocate => room::vector(call, || ranges::answered(call, perform())),
+        Class::Write | Class::Truncate => room::vector(call, perform),
         _ => perform(),
     }
 }
