@@ -73,6 +73,9 @@ unsafe fn hosted<const OUT: bool, const AT: bool>(
 ) -> Option<isize> {
     let staged = description.staged()?;
     let at = place(AT.then_some(offset))?;
+    if AT && is_far(offset) {
+        return left_to_kernel(staged);
+    }
     let segments = [iovec { iov_base: buffer, iov_len: length.min(kernel::TRANSFER_BYTES_MAX) }];
     let memory = Memory::new(&segments);
     let length = segments[0].iov_len;
@@ -160,6 +163,9 @@ pub(super) fn seek(fd: c_int, offset: i64, whence: c_int) -> Option<isize> {
 fn hosted_seek(description: &'static Description, offset: i64, whence: c_int) -> Option<isize> {
     const ANY: Call = Call::Seek { offset: 0, whence: Whence::Start };
     let staged = description.staged()?;
+    if is_far(offset) {
+        return left_to_kernel(staged);
+    }
     let file = staged.file;
     if !file.enter() {
         return too_early(staged, super::machine::seek_call(offset, whence), Memory::NONE);
@@ -206,6 +212,9 @@ fn transfer_all(
     memory: Memory,
 ) -> Option<isize> {
     let (at, length) = (place(offset)?, memory.length());
+    if offset.is_some_and(is_far) {
+        return left_to_kernel(staged);
+    }
     let what = match direction {
         Direction::In => Call::Read { at, length },
         Direction::Out => Call::Write { at, length },
@@ -220,6 +229,22 @@ fn place(offset: Option<i64>) -> Option<At> {
         None => Some(At::Position),
         Some(offset) => u64::try_from(offset).ok().map(At::Offset),
     }
+}
+
+/// Whether the file system may not have such a place in a file: the least that any for large files has is 2 TiB (ext4
+/// without extents). How far it goes is not to be asked, so it answers itself.
+#[inline]
+fn is_far(offset: i64) -> bool {
+    const NEAR_BYTES: u64 = 1 << 41;
+    offset.unsigned_abs() >= NEAR_BYTES
+}
+
+/// What is held goes out, and the kernel answers this call and all that follow on the file.
+#[cold]
+#[inline(never)]
+fn left_to_kernel(staged: Staged) -> Option<isize> {
+    life::release(staged.file);
+    None
 }
 
 /// A descriptor that is not staged may still lead to a staged file: what is held is written out

@@ -17,6 +17,12 @@ fn calls_that_must_fail_fail_the_same_way_and_harm_nothing() {
 }
 
 #[test]
+fn places_that_files_cannot_have_are_refused_as_the_file_system_does() {
+    check("far_places", "\"$GUEST\"");
+    same_everywhere("\"$GUEST\"", Some(&guest("far_places")), DATA_WAYS);
+}
+
+#[test]
 fn processes_made_in_any_way_share_files_and_positions() {
     check("processes", "\"$GUEST\"");
 }
