@@ -92,7 +92,7 @@ impl Opened {
         const NO_RANGE: isize = -(libc::EINVAL as isize);
         let Some(status) = kernel::status(self.0) else { return -(libc::EIO as isize) };
         let (bytes, end) = (status.st_size as u64, range.offset + range.length);
-        let is_aligned = range.offset % block == 0 && range.length % block == 0;
+        let is_aligned = range.offset.is_multiple_of(block) && range.length.is_multiple_of(block);
         match change {
             Change::Zero { keeps_size } => {
                 if end > bytes && !keeps_size {
