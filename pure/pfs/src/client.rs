@@ -193,8 +193,30 @@ impl Client {
         out: &mut Vec<Action>,
     ) {
         let timeout = self.settings.failure_timeout;
+        let has_waited = self.has_waited_in_vain(&errand);
         let link = self.links.entry(to).or_insert_with(|| Link::new(to, timeout));
-        link.ask(now, message, payload, errand, out);
+        match has_waited {
+            true => link.ask_briefly(now, message, payload, errand, out),
+            false => link.ask(now, message, payload, errand, out),
+        }
+    }
+
+    /// Whether the call of an errand has failed already because a party did not answer.
+    fn has_waited_in_vain(&self, errand: &Errand) -> bool {
+        let call = match errand {
+            Errand::Nobody | Errand::Missed(_) => return false,
+            Errand::Answer(call) | Errand::Part(call, _) => call,
+            Errand::Verdict(call) | Errand::Hold(call) | Errand::Release(call, _) => call,
+            Errand::Transfer(transfer) => &transfer.call,
+        };
+        let failure = match self.tasks.get(call) {
+            Some(Task::Access { failure, .. }) => failure.as_ref(),
+            Some(Task::Agree { own: outcome, .. } | Task::Close { outcome }) => {
+                outcome.as_ref().err()
+            }
+            Some(Task::Ask | Task::Look { .. } | Task::Spread(_)) | None => None,
+        };
+        failure.is_some_and(|failure| failure.code == Code::TIMED_OUT)
     }
 
     fn called(&mut self, now: Nanos, call: CallNumber, what: Call, out: &mut Vec<Action>) {

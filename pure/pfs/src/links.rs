@@ -23,8 +23,9 @@ const RETRY_AFTER: Nanos = Nanos(50_000_000);
 /// How long it counts as a sign of life that a party runs, when it does not answer.
 const RUNNING_MAX: Nanos = Nanos(60_000_000_000);
 /// A party that was given up has so long to be there again when it is asked something: calls that follow
-/// the one that waited for it do not wait as long again.
-const FOUND_AGAIN_IN: Nanos = Nanos(1_000_000_000);
+/// the one that waited for it do not wait as long again. And so long has a party that nothing is asked of, when
+/// a call comes to it that has waited in vain for another one.
+const FOUND_IN: Nanos = Nanos(500_000_000);
 
 /// What a link wants; payload is `P`.
 #[derive(Debug)]
@@ -127,8 +128,7 @@ impl<C, P: Clone> Link<C, P> {
             (self.silent_since, self.heard, self.pinged) = (now, now, now);
             if self.is_given_up {
                 // Its time is over; it only has the one to be found again.
-                let over = self.failure_timeout.since(FOUND_AGAIN_IN);
-                self.silent_since = Nanos(now.0.saturating_sub(over.0));
+                self.shorten(now);
                 self.heard = Nanos(now.0.saturating_sub(RUNNING_MAX.0));
             }
         }
@@ -144,6 +144,30 @@ impl<C, P: Clone> Link<C, P> {
         }
         self.connect_if_needed(now, out);
         self.wake(now, out);
+    }
+
+    /// Puts a question for a call that has failed already, since another party did not answer: where nobody waits
+    /// for an answer yet, the party only has the time to be found. Those of one host are often gone together.
+    pub(crate) fn ask_briefly<A: FromWish<P>>(
+        &mut self,
+        now: Nanos,
+        message: Message,
+        payload: Option<P>,
+        context: C,
+        out: &mut Vec<A>,
+    ) {
+        let is_idle = self.asked.is_empty();
+        self.ask(now, message, payload, context, out);
+        if is_idle {
+            self.shorten(now);
+            self.wake(now, out);
+        }
+    }
+
+    /// All but the time to be found is over.
+    fn shorten(&mut self, now: Nanos) {
+        let over = self.failure_timeout.since(FOUND_IN);
+        self.silent_since = Nanos(now.0.saturating_sub(over.0));
     }
 
     /// Whether a request lies in the window.
@@ -387,12 +411,34 @@ mod tests {
         assert!(link.woke(at(7_999), out).is_empty());
         assert_eq!(link.woke(at(8_000), out), [1]);
         link.ask(at(9_000), question(), None, 2, out);
-        assert!(link.woke(at(9_999), out).is_empty());
-        assert_eq!(link.woke(at(10_000), out), [2]);
+        assert!(link.woke(at(9_499), out).is_empty());
+        assert_eq!(link.woke(at(9_500), out), [2]);
         link.ask(at(11_000), question(), None, 3, out);
         link.connected(at(11_500), Incarnation(1), false, out);
         assert!(link.woke(at(19_499), out).is_empty());
         assert_eq!(link.woke(at(19_500), out), [3]);
+    }
+
+    #[test]
+    fn a_call_that_has_waited_in_vain_waits_only_half_a_second_more_for_one_that_is_not_heard() {
+        let at = |milliseconds: u64| Nanos(milliseconds * 1_000_000);
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
+        let out = &mut Vec::<Wished>::new();
+        let question = || Message::Look { path: b"/".to_vec() };
+        link.connected(at(0), Incarnation(1), false, out);
+        link.ask_briefly(at(20_000), question(), None, 1, out);
+        assert!(link.woke(at(20_499), out).is_empty());
+        // That it runs counts as ever.
+        link.runs(at(20_499));
+        assert!(link.woke(at(28_498), out).is_empty());
+        assert_eq!(link.woke(at(28_499), out), [1]);
+
+        // Who is waited for already by others has the time that they give.
+        link.connected(at(30_000), Incarnation(1), true, out);
+        link.ask(at(30_000), question(), None, 2, out);
+        link.ask_briefly(at(30_100), question(), None, 3, out);
+        assert!(link.woke(at(37_999), out).is_empty());
+        assert_eq!(link.woke(at(38_000), out), [2, 3]);
     }
 
     #[test]

@@ -233,3 +233,51 @@ impl Client {
         self.come_in_turn(now, number, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Event, Settings};
+    use crate::{Incarnation, Inode, Layout, OpenNumber, Opened, Request};
+    use iolab_policy::Machine;
+
+    fn at(milliseconds: u64) -> Nanos {
+        Nanos(milliseconds * 1_000_000)
+    }
+
+    /// What a client does at a time, after the time-outs that are due.
+    fn does(client: &mut Client, milliseconds: u64, event: Event) -> Vec<Action> {
+        let mut out = Vec::new();
+        client.step(at(milliseconds), event, &mut out);
+        out
+    }
+
+    fn told(actions: &[Action]) -> bool {
+        actions.iter().any(|action| matches!(action, Action::Answer { call: CallNumber(2), .. }))
+    }
+
+    fn connected(to: Party) -> Event {
+        Event::Connected { to, incarnation: Incarnation(1), known: false }
+    }
+
+    #[test]
+    fn a_close_that_has_waited_for_one_party_in_vain_does_not_wait_as_long_for_the_next() {
+        let mut client = Client::new(Settings::usual(1));
+        let home = Party::Server(0);
+        let layout = Layout::striped(4096, 1, 0).unwrap();
+        let opened = Opened { open: OpenNumber(1), inode: Inode(1), layout, created: true };
+        let adopt = Call::Adopt { opened, rank: 0, size: 2 };
+        does(&mut client, 0, Event::Called { call: CallNumber(1), what: adopt });
+        does(&mut client, 0, connected(home));
+        let message = Message::Verdict { result: Code::OK, rank: u32::MAX };
+        let all_here = Event::Replied { from: home, request: Request(1), message, payload: None };
+        does(&mut client, 1, all_here);
+
+        let close = Call::Close { file: FileNumber(1) };
+        does(&mut client, 1, Event::Called { call: CallNumber(2), what: close });
+        // The home is given up; the manager is told of the close, and is as silent.
+        does(&mut client, 8_001, Event::Woke);
+        let ended = (8_001..20_000).find(|&at| told(&does(&mut client, at, Event::Woke)));
+        assert_eq!(ended, Some(8_501));
+    }
+}
