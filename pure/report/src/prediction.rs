@@ -5,6 +5,7 @@
 //! run is predicted twice, with recorded times of calls and by the model alone; how far these are
 //! apart is the bias of the model. Both faces cost one pass over the events of the trace.
 
+use crate::text::signed_percent;
 use iolab_policy::insitu::{Counts, StrategySpec, Totals};
 use iolab_sim::band::Band;
 use iolab_sim::guest::Prediction;
@@ -129,7 +130,7 @@ impl Summary {
         );
         text += &match self.bias() {
             Some(bias) => {
-                format!("bias of the model on the recorded calls {:+.0} %\n", bias * 100.0)
+                format!("bias of the model on the recorded calls {}\n", signed_percent(bias))
             }
             None => format!("{NOT_COMPARABLE}\n"),
         };

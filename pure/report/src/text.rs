@@ -390,6 +390,14 @@ pub(crate) fn duration(ns: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
+/// By how much of itself something is off; what rounds to nothing has no sign.
+pub(crate) fn signed_percent(share: f64) -> String {
+    match (share * 100.0).round() {
+        0.0 => "0 %".to_owned(),
+        percent => format!("{percent:+.0} %"),
+    }
+}
+
 pub(crate) fn shortened(text: &str, columns: usize) -> String {
     match text.chars().count() > columns {
         true => text.chars().take(columns - 1).chain(['…']).collect(),
@@ -425,6 +433,12 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_off_by_nothing_that_shows_has_no_sign() {
+        let told = [-0.004, 0.0, 0.004, -0.006, 0.123, -0.5].map(signed_percent);
+        assert_eq!(told, ["0 %", "0 %", "0 %", "-1 %", "+12 %", "-50 %"]);
+    }
 
     #[test]
     fn a_duration_has_three_digits_and_a_unit_that_fits() {

@@ -444,7 +444,7 @@ fn a_rank_is_slow_in_files_of_its_own_as_well() {
             "rank 3 takes 2.8 times as long in files of its own as the mean of 4 ranks"
         )
     );
-    assert!(found.message.contains("(140.0 ms against 50.0 ms)"), "{}", found.message);
+    assert!(found.message.contains("(140 ms against 50.0 ms)"), "{}", found.message);
     assert_eq!((found.evidence.time_ns, found.evidence.ranks), (90 * MS, vec![3]));
     tells("one-slow-rank", &fault, &run_of([20, 20, 20, 140], 40 * MIB));
 }

@@ -686,7 +686,7 @@ fn uneven_servers() {
     );
 
     let finding = faulty.finding("uneven-servers");
-    let wanted = "1 of 3 servers work for 4.0 ms each, the others for 0.1 ms (server1): 250 MiB each, \
+    let wanted = "1 of 3 servers work for 4.00 ms each, the others for 100 µs (server1): 250 MiB each, \
                   against 6.25 MiB";
     assert_eq!(finding.message, wanted);
     assert_eq!((finding.evidence.time_ns, finding.evidence.share_of_run), (3_900_000, 0.195));

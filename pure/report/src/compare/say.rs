@@ -3,7 +3,7 @@
 use super::cells::{Amount, FOLDED, Key, What};
 use super::matching::Fate;
 use super::{Comparison, Difference, Run};
-use crate::text::duration;
+use crate::text::{duration, signed_percent};
 use crate::thousands::grouped;
 use iolab_trace::Class;
 use iolab_vocab::format_bytes;
@@ -207,7 +207,7 @@ fn model_error(found: &Comparison) -> Option<String> {
     }
     let error = match real.time_ns {
         0 => String::new(),
-        ns => format!(" ({:+.0} %)", 100.0 * (model.time_ns as f64 / ns as f64 - 1.0)),
+        ns => format!(" ({})", signed_percent(model.time_ns as f64 / ns as f64 - 1.0)),
     };
     Some(format!(
         "the simulation is furthest off in {}: {} instead of {}{error}",

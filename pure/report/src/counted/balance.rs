@@ -6,6 +6,7 @@
 use super::RankRow;
 use super::sums::{FileSum, Run, Weight};
 use crate::findings::{Confidence, Finding};
+use crate::text::duration;
 use crate::thousands::grouped;
 use iolab_trace::import::counted::{Extreme, Module};
 use iolab_vocab::format_bytes;
@@ -79,12 +80,12 @@ fn slow(run: &Run<'_>) -> Option<Finding> {
         .max_by_key(|(file, slowest)| excess(file, slowest).0)?;
     let (excess_ns, mean) = excess(file, &slowest);
     let message = format!(
-        "rank {} takes {:.1} times as long as the mean of all ranks ({:.1} ms against {:.1} ms) and moves {}, the mean \
+        "rank {} takes {:.1} times as long as the mean of all ranks ({} against {}) and moves {}, the mean \
          being {}",
         slowest.rank,
         slowest.ns as f64 / mean.max(1) as f64,
-        slowest.ns as f64 / 1e6,
-        mean as f64 / 1e6,
+        duration(slowest.ns),
+        duration(mean),
         format_bytes(slowest.bytes),
         format_bytes(file.bytes() / ranks)
     );
@@ -118,13 +119,13 @@ fn slow_alone(run: &Run<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "rank {} takes {:.1} times as long in files of its own as the mean of {} ranks ({:.1} ms against {:.1} ms) and \
+        "rank {} takes {:.1} times as long in files of its own as the mean of {} ranks ({} against {}) and \
          moves {}, the mean being {}",
         slowest.rank,
         slowest.time_ns as f64 / mean_ns.max(1) as f64,
         grouped(rows.len() as u64),
-        slowest.time_ns as f64 / 1e6,
-        mean_ns as f64 / 1e6,
+        duration(slowest.time_ns),
+        duration(mean_ns),
         format_bytes(slowest.bytes()),
         format_bytes(mean(RankRow::bytes))
     );

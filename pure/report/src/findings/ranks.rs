@@ -2,6 +2,7 @@
 
 use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::facts::Facts;
+use crate::text::duration;
 use crate::thousands::grouped;
 use iolab_vocab::format_bytes;
 use std::collections::BTreeMap;
@@ -76,10 +77,10 @@ fn one_slow(ranks: &[Work]) -> Option<Finding> {
     }
     let factor = more(slowest.io_ns, io_ns);
     let message = format!(
-        "rank {} takes {factor:.1} times as long for the same I/O as the others ({:.1} ms against {:.1} ms)",
+        "rank {} takes {factor:.1} times as long for the same I/O as the others ({} against {})",
         slowest.rank,
-        slowest.io_ns as f64 / 1e6,
-        io_ns as f64 / 1e6
+        duration(slowest.io_ns),
+        duration(io_ns)
     );
     let remedy = "look at its node, its path to the storage and what else runs there; the others \
                   wait for it at the next barrier";

@@ -2,6 +2,7 @@
 
 use super::finding::{Confidence, Evidence, Finding, Remedy, Severity};
 use crate::facts::Facts;
+use crate::text::duration;
 use crate::totals::Totals;
 use iolab_vocab::format_bytes;
 
@@ -92,11 +93,11 @@ fn uneven(facts: &Facts) -> Option<Finding> {
         ),
     };
     let message = format!(
-        "{} of {} servers work for {:.1} ms each, the others for {:.1} ms ({}): {why}",
+        "{} of {} servers work for {} each, the others for {} ({}): {why}",
         count,
         all.len(),
-        busy_ns / 1e6,
-        others_ns / 1e6,
+        duration(busy_ns as u64),
+        duration(others_ns as u64),
         named(busy)
     );
     let did = &busy[0].did;

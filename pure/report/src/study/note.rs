@@ -4,6 +4,7 @@
 use super::{Interval, Runs, Tried, Verdict};
 use crate::compare::{Run, compare};
 use crate::prediction::Predicted;
+use crate::text::signed_percent;
 use crate::thousands::of_files;
 use iolab_sim::band::Band;
 use iolab_trace::{Class, Trace};
@@ -27,12 +28,12 @@ pub fn plain_missed(measured: Interval, predicted: Band, recorded_s: f64) -> Opt
     }
     let milliseconds = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
     Some(format!(
-        "the plain run is predicted {:+.0} % off: {} where {} to {} were measured. A prediction starts from \
+        "the plain run is predicted {} off: {} where {} to {} were measured. A prediction starts from \
          the recorded run, which lasted {}: what recording cost it beyond the usual for each call, as at \
          opening many files, and what else the machine did then, is still in it. Predictions of \
          strategies are their factor times the measured time, so of this error they have only what \
          it changes in the factor",
-        off * 100.0,
+        signed_percent(off),
         milliseconds(predicted.median),
         milliseconds(measured.low),
         milliseconds(measured.high),

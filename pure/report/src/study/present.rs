@@ -4,6 +4,7 @@ use super::{Interval, Study, Tried, Verdict, median_interval};
 use crate::chart::{Axis, Chart, Mark, Series, Unit};
 use crate::page::{self, Cell, Jump, Page, Section, Table, Timeline, Tone, render};
 use crate::statistics::{Kind, coverage_of_each, values_min};
+use crate::text::{duration, signed_percent};
 use crate::thousands::of_rounds;
 use iolab_sim::band::Band;
 use std::fmt::Write;
@@ -133,10 +134,6 @@ fn predicted(band: Band) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:+.0} %", share * 100.0)
-}
-
 fn times(factor: f64) -> String {
     format!("{factor:.2}×")
 }
@@ -150,7 +147,7 @@ fn rows(study: &Study) -> Vec<[String; 6]> {
         "plain".to_owned(),
         study.plain_predicted.map_or_else(none, predicted),
         interval(plain, time),
-        error.map_or_else(none, percent),
+        error.map_or_else(none, signed_percent),
         "1".to_owned(),
         "the command as it is".to_owned(),
     ]];
@@ -160,7 +157,7 @@ fn rows(study: &Study) -> Vec<[String; 6]> {
             tried.candidate.label.clone(),
             tried.predicted.map_or_else(none, predicted),
             judged.measured.map_or_else(none, |measured| interval(measured, time)),
-            judged.prediction_error.map_or_else(none, percent),
+            judged.prediction_error.map_or_else(none, signed_percent),
             judged.speedup.map_or_else(none, |speedup| interval(speedup, times)),
             judged.words(),
         ]
@@ -305,9 +302,9 @@ fn shown_finding(study: &Study, finding: &crate::Finding) -> page::Finding {
             _ => Tone::Quiet,
         },
         evidence: format!(
-            "{} calls, {:.1} ms, {:.0} % of {}",
+            "{} calls, {}, {:.0} % of {}",
             evidence.calls,
-            evidence.time_ns as f64 / 1e6,
+            duration(evidence.time_ns),
             evidence.share_of_run * 100.0,
             evidence.share_of
         ),
