@@ -8,7 +8,7 @@ use crate::journal_file::JournalFile;
 use crate::manager::Manager;
 use crate::peers::listen;
 use crate::remark::remark;
-use crate::room::Used;
+use crate::room::{Promises, Used};
 use crate::running::thread_name;
 use crate::server::Server;
 use crate::subfiles::Subfiles;
@@ -54,6 +54,7 @@ impl Node {
         let instance::Description { placement, replacement, write_policy, .. } =
             node.instance.description;
         let windows = Budget::of(node.instance.window_memory);
+        let promises = Promises::default();
         let events = tape::place(&node.instance.directory);
         for server in 0..servers {
             let device = Subfiles::at(&node.instance.data(server), servers);
@@ -80,6 +81,7 @@ impl Node {
             };
             let limit = node.instance.description.limit().map(used).transpose();
             let limit = limit.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
+            let limit = (limit, promises.clone());
             let (stop, windows) = (node.stop.clone(), windows.clone());
             let events = events.clone();
             let thread =

@@ -10,10 +10,11 @@ use iolab_vocab::Extent;
 use rustix::fd::AsFd;
 use rustix::fs::{SeekFrom, Stat};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What of a device is left alone, so that the manager of names can still write its journal.
 const KEPT_BYTES: u64 = 4 << 20;
@@ -47,6 +48,58 @@ impl Used {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What the servers of a host keep of their devices for what is not written yet. Where they share a device, as they mostly
+/// do, each of them sees all that is free there: they look and promise one after the other, and no two the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Promises(Arc<Mutex<BTreeMap<(u64, u32), u64>>>);
+
+/// Those of one server.
+#[derive(Debug)]
+pub(crate) struct Promised {
+    all: Promises,
+    /// Its device and its number.
+    whose: (u64, u32),
+    bytes: u64,
+}
+
+impl Promises {
+    /// Those of a server whose files are below a directory.
+    pub(crate) fn of(&self, server: u32, directory: impl AsFd) -> std::io::Result<Promised> {
+        let device = rustix::fs::fstat(directory)?.st_dev;
+        Ok(Promised { all: self.clone(), whose: (device, server), bytes: 0 })
+    }
+}
+
+impl Promised {
+    /// Looks how much room there is without what the others keep, and has it promised; nobody else does meanwhile. `promise` says
+    /// how much is kept after it.
+    pub(crate) fn look(
+        &mut self,
+        look: impl FnOnce() -> Result<Outcome>,
+        promise: impl FnOnce(Result<Outcome>) -> u64,
+    ) {
+        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (device, server) = self.whose;
+        let others = all.range((device, 0)..=(device, u32::MAX)).filter(|(it, _)| it.1 != server);
+        let others: u64 = others.map(|(_, bytes)| bytes).sum();
+        self.bytes = promise(look().map(|found| match found {
+            Outcome::Room { free, used, missing, unit } => {
+                Outcome::Room { free: free.saturating_sub(others), used, missing, unit }
+            }
+            found => found,
+        }));
+        all.insert(self.whose, self.bytes);
+    }
+
+    /// So much is kept now.
+    pub(crate) fn now(&mut self, bytes: u64) {
+        if std::mem::replace(&mut self.bytes, bytes) != bytes {
+            let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert(self.whose, bytes);
+        }
     }
 }
 
@@ -96,6 +149,32 @@ fn missing_of(file: Option<&File>, extent: Extent, unit: u64) -> Result<u64> {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn servers_of_one_device_promise_nothing_twice() {
+        let directory = tempfile::tempdir().unwrap();
+        let door = File::open(directory.path()).unwrap();
+        let all = Promises::default();
+        let [mut one, mut other] = [0, 1].map(|server| all.of(server, &door).unwrap());
+        let found = || Ok(Outcome::Room { free: 100, used: 7, missing: 3, unit: 1 });
+        let ask = |who: &mut Promised, keeps: u64| {
+            let mut seen = 0;
+            who.look(found, |told| match told {
+                Ok(Outcome::Room { free, used: 7, missing: 3, unit: 1 }) => {
+                    seen = free;
+                    keeps
+                }
+                other => panic!("{other:?}"),
+            });
+            seen
+        };
+        assert_eq!(ask(&mut one, 60), 100);
+        assert_eq!(ask(&mut other, 30), 40);
+        assert_eq!(ask(&mut one, 70), 70, "its own is not in its way");
+        one.now(10);
+        assert_eq!(ask(&mut other, 0), 90);
+        assert_eq!(ask(&mut one, 0), 100);
+    }
 
     #[test]
     fn what_has_no_place_yet_is_told_in_units_of_the_device() {

@@ -8,7 +8,7 @@ use crate::clock::{self, Wakes};
 use crate::device_sync::{ToSync, sync_names};
 use crate::instance;
 use crate::peers::{self, Epoll, Heard, Peers};
-use crate::room::Used;
+use crate::room::{Promised, Promises, Used};
 use crate::subfiles::{self, Subfiles};
 use crate::sums::{Found, Strike, ToSum};
 use crate::tape::Taped;
@@ -19,7 +19,7 @@ use iolab_pfs::io_server::{
     Action, Event, IoServer, Limit, Operation, Outcome, Settings, Subfile, Summing,
 };
 use iolab_pfs::session::Welcome;
-use iolab_pfs::{Code, Inode, Portion};
+use iolab_pfs::{Code, Inode, Party, Portion};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -46,6 +46,7 @@ pub(crate) struct Server {
     machine: Taped<IoServer>,
     welcome: Welcome,
     device: Subfiles,
+    promised: Promised,
     remover: Worker<(Operation, Inode), Worked>,
     /// Where a sync is for the device.
     syncer: Option<Worker<ToSync, Worked>>,
@@ -75,7 +76,7 @@ impl Server {
     /// A server on a device, behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
         (mut device, durability): (Subfiles, Durability),
-        limit: Option<(Limit, Used)>,
+        (limit, promises): (Option<(Limit, Used)>, Promises),
         door: OwnedFd,
         welcome: Welcome,
         windows: Arc<Budget>,
@@ -86,6 +87,11 @@ impl Server {
         let settings = Settings { limit, summing, ..Settings::usual() };
         used.iter().for_each(|used| device.count_used(used.clone()));
         let name = instance::file_name(welcome.party);
+        let number = match welcome.party {
+            Party::Server(number) => number,
+            _ => 0,
+        };
+        let promised = promises.of(number, device.directory()?)?;
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         let is_for_device = durability == Durability::Device;
@@ -114,6 +120,7 @@ impl Server {
             syncer: syncer.transpose()?,
             summer: summer.transpose()?,
             lost: None,
+            promised,
             device,
             work,
             buffers: Buffers::default(),
@@ -219,6 +226,7 @@ impl Server {
             self.todo.extend(heard.drain(..).map(event));
             let Some(event) = self.todo.pop_front() else {
                 self.machine.turned();
+                self.promised.now(self.machine.promised_bytes());
                 self.peers.send(now, &mut self.buffers, heard);
                 if heard.is_empty() {
                     return;
@@ -226,11 +234,36 @@ impl Server {
                 continue;
             };
             self.machine.step(now, event, &mut actions);
-            for action in actions.drain(..) {
-                self.perform(action);
+            let mut wanted = VecDeque::from(std::mem::take(&mut actions));
+            while let Some(action) = wanted.pop_front() {
+                match action {
+                    Action::Room { operation, subfile, extents } => {
+                        self.tell_room(now, operation, (subfile, &extents), &mut actions);
+                        wanted.extend(actions.drain(..));
+                    }
+                    action => self.perform(action),
+                }
                 self.sync_evicted();
             }
         }
+    }
+
+    /// Tells the machine how much room there is, before another server of the device hears the same.
+    fn tell_room(
+        &mut self,
+        now: Nanos,
+        operation: Operation,
+        (subfile, extents): (Subfile, &[Extent]),
+        out: &mut Vec<Action>,
+    ) {
+        let Server { promised, device, machine, .. } = self;
+        promised.look(
+            || device.room(subfile, extents),
+            |result| {
+                machine.step(now, Event::Done { operation, result }, out);
+                machine.promised_bytes()
+            },
+        );
     }
 
     fn perform(&mut self, action: Action) {
@@ -271,10 +304,8 @@ impl Server {
                 let result = resized.map(|()| Outcome::Nothing);
                 self.todo.push_back(Event::Done { operation, result });
             }
-            Action::Room { operation, subfile, extents } => {
-                let result = self.device.room(subfile, &extents);
-                self.todo.push_back(Event::Done { operation, result });
-            }
+            // Told at once: `tell_room`.
+            Action::Room { .. } => {}
             Action::Sync { operation, subfile } => self.sync(operation, subfile),
             Action::Strike { operation, subfile, extents, is_whole } => {
                 self.strike(operation, subfile, (&extents, is_whole));

@@ -135,6 +135,11 @@ impl IoServer {
         self.room.granted_bytes()
     }
 
+    /// What of the device is kept for what is not written yet: granted, or on its way.
+    pub fn promised_bytes(&self) -> u64 {
+        self.room.granted_bytes() + self.room.passed.values().sum::<u64>()
+    }
+
     /// A session ends, and with it what it was granted, but for what is being written of it.
     pub(super) fn end_grant(&mut self, id: SessionId) {
         let writes = self.serving.jobs_of(id).filter_map(|(operation, work)| match work {
