@@ -12,7 +12,7 @@ use crate::{Client, NoMemory};
 use iolab_pfs::client::{Call, Failure};
 use iolab_pfs::{Code, Kind, OpenWish};
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{self, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -178,6 +178,15 @@ fn fill_in(client: &Client, path: &[u8], to: &mut File) -> Result<(), Failure> {
 pub fn forget(client: &Client, path: &[u8]) -> Result<(), Failure> {
     let call = Call::Remove { path: path.to_vec(), kind: Kind::File };
     client.call(call, &mut NoMemory).map(drop)
+}
+
+/// Removes a name that is a link, and leaves what it leads to alone; whether it was one.
+pub fn remove_link(name: &Path) -> Result<bool, Failure> {
+    let is_link = |it: &Stat| FileType::from_raw_mode(it.st_mode) == FileType::Symlink;
+    match fs::lstat(name).is_ok_and(|status| is_link(&status)) {
+        true => fs::unlink(name).map(|()| true).map_err(|error| plain_failure(name, error)),
+        false => Ok(false),
+    }
 }
 
 /// Removes a file from the file system, and the plain one that has its name.

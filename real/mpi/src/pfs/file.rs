@@ -6,7 +6,7 @@
 
 use super::group::Group;
 use super::hints::Hints;
-use super::names::shown;
+use super::names::{Name, shown};
 use super::ongoing::Ongoing;
 use super::request;
 use super::session;
@@ -36,9 +36,7 @@ pub(super) mod mode {
 
 /// A file of ours that is open.
 pub(crate) struct File {
-    pub(super) path: Vec<u8>,
-    /// The host has no file behind it.
-    pub(super) only_here: bool,
+    pub(super) name: Name,
     pub(super) number: FileNumber,
     pub(super) group: Group,
     /// As older families number it.
@@ -98,7 +96,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl File {
     pub(super) fn new(
-        (path, only_here): (Vec<u8>, bool),
+        name: Name,
         number: FileNumber,
         group: Group,
         (mode, mode_said): (i32, i32),
@@ -114,7 +112,7 @@ impl File {
         };
         let handler = Mutex::new(Handler::usual());
         let state = Mutex::new(state);
-        File { path, only_here, number, group, mode, mode_said, state, handler }
+        File { name, number, group, mode, mode_said, state, handler }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -187,7 +185,7 @@ impl File {
 
 impl std::fmt::Display for File {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&shown(&self.path))
+        f.write_str(&shown(&self.name.path))
     }
 }
 

@@ -13,7 +13,7 @@ use super::trouble::Trouble;
 use super::{Answer, Carried};
 use crate::call::Call;
 use iolab_pfs::client;
-use iolab_pfs::client::Done;
+use iolab_pfs::client::{Done, FileNumber};
 use iolab_pfs::{Attributes, Code, Inode, Kind, Layout, OpenNumber, OpenWish, Opened};
 use iolab_pfs_node::chosen::Chosen;
 use iolab_pfs_node::instance::Description;
@@ -82,30 +82,57 @@ fn opened(call: &Call<'_>, communicator: usize, name: Name) -> Result<Option<Fil
         Found::Failed(trouble) => return Err(trouble),
         Found::Open(opened) => opened,
     };
-    let (rank, size) = (group.rank, group.size);
-    let number = match session::call(client::Call::Adopt { opened, rank, size })? {
-        Done::Adopted(number) => number,
-        other => return Err(session::strange(&other)),
-    };
+    let is_same = hash == hash_of(&name.path, mode);
+    // By MPI: a rank that has no way to the file system could tell the others by no other, and they would wait for it.
+    let agreed = group.found_by_all(ready(mode, is_same).map(|()| 0));
+    if let Err(trouble) = agreed {
+        if is_first {
+            give_up(opened, &name);
+        }
+        return Err(trouble);
+    }
+    let number = adopted(opened, (group.rank, group.size))?;
     if is_first {
         hints::tell_unknown(&given);
     }
     let hints = Hints::new(given, opened.layout);
-    let is_same = hash == hash_of(&name.path, mode);
-    let name = (name.path, name.only_here);
     let file = File::new(name, number, group, (mode, said), hints);
-    let together = together(&file, is_same);
-    if together.is_err() {
+    let begun = begin(&file);
+    if begun.is_err() {
         // The group is through with it; its error is the one to tell.
         let _ = session::call(client::Call::Close { file: number });
     }
-    together.map(|()| Some(file))
+    begun.map(|()| Some(file))
 }
 
-/// All ranks say whether they mean the same file, and begin at its end if they wish so.
-fn together(file: &File, is_same: bool) -> Result<(), Trouble> {
-    let different = || Trouble::new(Class::NotSame, "ranks differ in its name or in the mode");
-    file.agree(if is_same { Ok(()) } else { Err(different()) })?;
+/// Whether this rank can take its part in the file that rank 0 has opened.
+fn ready(mode: i32, is_same: bool) -> Result<(), Trouble> {
+    check_mode(mode)?;
+    if !is_same {
+        return Err(Trouble::new(Class::NotSame, "ranks differ in its name or in the mode"));
+    }
+    session::client().map(drop)
+}
+
+/// The part of a rank in a file that is open, in a group of so many.
+fn adopted(opened: Opened, (rank, size): (u32, u32)) -> Result<FileNumber, Trouble> {
+    match session::call(client::Call::Adopt { opened, rank, size })? {
+        Done::Adopted(number) => Ok(number),
+        other => Err(session::strange(&other)),
+    }
+}
+
+/// Rank 0 has opened a file that nobody gets: one that came to be by that goes again.
+fn give_up(opened: Opened, name: &Name) {
+    // The group's error is the one to tell.
+    let _ = adopted(opened, (0, 1)).map(|file| session::call(client::Call::Close { file }));
+    if opened.created {
+        let _ = remove(name);
+    }
+}
+
+/// All ranks begin at the file's end if they wish so.
+fn begin(file: &File) -> Result<(), Trouble> {
     if file.is(mode::APPEND) {
         // As rank 0 sees it: another rank may write by the time that a later one looks.
         let end = file.group.found_by_first(|| file.size())?;
@@ -306,14 +333,18 @@ pub(super) fn close(call: &Call<'_>) -> Answer {
 fn closed(file: &File) -> Result<(), Trouble> {
     let mut result = file.agree(Ok(()));
     if file.is(mode::DELETE_ON_CLOSE) {
-        let removed =
-            if file.group.rank == 0 { remove(&file.path, file.only_here) } else { Ok(()) };
+        let removed = if file.group.rank == 0 { remove(&file.name) } else { Ok(()) };
+        // Who has removed it before has done what was wished.
+        let removed = match removed {
+            Err(Trouble { class: Class::NoSuchFile, .. }) => Ok(()),
+            removed => removed,
+        };
         result = result.and(file.agree(removed));
     }
     let ended = session::call(client::Call::Close { file: file.number });
     let is_written = file.group.rank == 0 && !file.is(mode::READ_ONLY | mode::DELETE_ON_CLOSE);
-    if is_written && !file.only_here && session::stand_ins().is_some() {
-        stand_ins::touch(&file.path);
+    if is_written && !file.name.only_here && session::stand_ins().is_some() {
+        stand_ins::touch(&file.name.path);
     }
     result.and(ended.map(drop))
 }
@@ -341,14 +372,17 @@ fn deleted(name: &Name) -> Result<bool, Trouble> {
     if !is_there && !name.only_here {
         return Ok(false);
     }
-    remove(&name.path, name.only_here).map(|()| true)
+    remove(name).map(|()| true)
 }
 
-/// Removes a file, and the plain one that it came from.
-fn remove(path: &[u8], only_here: bool) -> Result<(), Trouble> {
-    match only_here {
-        true => Ok(plain::forget(session::client()?, path)?),
-        false => Ok(plain::remove(session::client()?, path, session::stand_ins())?),
+/// Removes a file, and the plain one that it came from; of a name that is a link, the link.
+fn remove(name: &Name) -> Result<(), Trouble> {
+    if name.only_here {
+        return Ok(plain::forget(session::client()?, &name.path)?);
+    }
+    match plain::remove_link(&name.host)? {
+        true => Ok(()),
+        false => Ok(plain::remove(session::client()?, &name.path, session::stand_ins())?),
     }
 }
 

@@ -10,7 +10,7 @@ use iolab_pfs::client::{Call, Done, FileNumber, Outcome};
 use iolab_pfs_node::stand_ins::StandIns;
 use iolab_pfs_node::{Client, Memory, NoMemory, Started};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The directory of the instance. Without it, no file is one of ours.
 const INSTANCE: &str = "IOLAB_FS";
@@ -24,14 +24,24 @@ pub(super) fn directory() -> Option<&'static PathBuf> {
     found.as_ref()
 }
 
-/// The client of this process, which begins with the first file.
+/// The client of this process, which begins with the first file. What kept it from beginning may be over when the next
+/// one is opened.
 pub(super) fn client() -> Result<&'static Client, Trouble> {
-    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    let made = CLIENT.get_or_init(|| match directory() {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    static BEGINNING: Mutex<()> = Mutex::new(());
+    if let Some(client) = CLIENT.get() {
+        return Ok(client);
+    }
+    let _turn = BEGINNING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = CLIENT.get() {
+        return Ok(client);
+    }
+    let made = match directory() {
         Some(directory) => Client::of(directory).map_err(|refusal| refusal.to_string()),
         None => Err(format!("there is no {INSTANCE}")),
-    });
-    made.as_ref().map_err(|why| Trouble::new(Class::Io, why.clone()))
+    };
+    let client = made.map_err(|why| Trouble::new(Class::Io, why))?;
+    Ok(CLIENT.get_or_init(|| client))
 }
 
 /// The plain files that stand in for files of the run, if this is one.

@@ -239,7 +239,9 @@ pub(crate) fn say(line: &str) {
 pub(super) fn raise(file: Option<&File>, function: &str, trouble: &Trouble) -> i32 {
     if !trouble.text.is_empty() {
         match file {
-            Some(file) => say(&format!("{function} of {}: {}", shown(&file.path), trouble.text)),
+            Some(file) => {
+                say(&format!("{function} of {}: {}", shown(&file.name.path), trouble.text))
+            }
             None => say(&format!("{function}: {}", trouble.text)),
         }
     }
