@@ -133,6 +133,8 @@ asked! {
     iprobe = c"PMPI_Iprobe" (source tag communicator flag status);
     /// Ends the program.
     abort = c"PMPI_Abort" (communicator code);
+    /// Packs elements.
+    pack = c"PMPI_Pack" (from count datatype to bytes position communicator);
     /// Converts elements to external32.
     pack_external = c"PMPI_Pack_external"
         (representation from count datatype to bytes position);

@@ -276,6 +276,59 @@ fn what_goes_wrong_on_one_rank_is_an_error_and_nobody_waits() {
 }
 
 #[test]
+fn datatypes_that_are_none_or_were_not_committed_are_refused_as_the_library_does() {
+    as_plain("mpich", "uncommitted.c", &[1, 2], &[]);
+    as_plain("openmpi", "uncommitted.c", &[1, 2], &[]);
+}
+
+#[test]
+fn a_link_that_is_removed_leaves_its_file_and_a_name_that_is_gone_is_no_error_of_a_close() {
+    as_plain("mpich", "links.c", &[1, 2], &[]);
+    as_plain("openmpi", "links.c", &[1, 2], &[]);
+}
+
+#[test]
+fn an_open_that_fails_on_one_rank_is_told_to_all_at_once_and_leaves_no_file() {
+    all_right("failed_opens.c", &[2], "done\n");
+}
+
+#[test]
+fn room_that_is_given_ahead_is_there_or_refused() {
+    for family in ["mpich", "openmpi"] {
+        for caches in ["0", "2"] {
+            let run = ["fs", "run", "--servers", "2", "--caches", caches, "--quota", "8m", "--"];
+            let (left, output) = Guest::new(family, "room.c").run_by(2, &run, &[], &[]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            for rank in 0..2 {
+                let told = &left[Path::new(&format!("said.{rank}"))];
+                assert_eq!(String::from_utf8_lossy(told), "done\n", "{family}, {caches}: {said}");
+            }
+        }
+    }
+}
+
+/// Servers of one host share its device: what one of them has kept for a cache manager, no other one gives away.
+#[test]
+fn what_caches_have_taken_has_its_room_on_the_device_of_all_servers() {
+    let family = "mpich";
+    let guest = Guest::new(family, "taken.c");
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("small")).unwrap();
+    let enter = "mount -t tmpfs -o size=24m none small && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", enter, "sh", env!("CARGO_BIN_EXE_iolab")]);
+    command.args(["fs", "run", "--servers", "2", "--caches", "2", "--dir", "small/fs", "--"]);
+    command.arg(format!("mpiexec.{family}")).args(["-n", "2"]);
+    let output =
+        command.arg(guest.folder.path().join("program")).current_dir(home.path()).output().unwrap();
+    for rank in 0..2 {
+        let told = fs::read_to_string(home.path().join(format!("said.{rank}"))).unwrap();
+        let right = "full 1, sync 0, close 0\nwrong 0, again 0, sync 0\n";
+        assert_eq!(told, right, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn all_ranks_are_told_the_class_of_what_one_of_them_did_wrong() {
     for family in ["mpich", "openmpi"] {
         let (left, _) = Guest::new(family, "classes.c").run(2, false, &[]);

@@ -8,7 +8,11 @@ use super::view::put_offset;
 use super::{Answer, Carried};
 use crate::call::Call;
 use crate::profiling;
+use iolab_pattern::Nest;
 use iolab_pfs::client;
+use iolab_pfs_node::Memory;
+use iolab_vocab::Direction;
+use std::sync::Arc;
 
 /// `MPI_File_get_size(file, size)`.
 pub(super) fn get_size(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
@@ -18,19 +22,63 @@ pub(super) fn get_size(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
 
 /// `MPI_File_set_size(file, size)`: the file has that length.
 pub(super) fn set_size(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    resized(file, call, |_| true)
+    resized(file, call, |bytes| resize(file, bytes))
 }
 
-/// `MPI_File_preallocate(file, size)`: the file has at least that length.
+/// `MPI_File_preallocate(file, size)`: the file has at least that length, and what is new of it has its room. Servers give
+/// room to bytes that are written, so zeros are, as MPI libraries do.
 pub(super) fn preallocate(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
-    let bytes = call.word(1) as u64;
-    resized(file, call, |size| size < bytes)
+    resized(file, call, |bytes| {
+        let size = file.size()?;
+        if size >= bytes {
+            return Ok(());
+        }
+        let (direction, view) = (Direction::Write, Arc::new(Nest::WHOLE_FILE));
+        let (from, to, collective) = (size, bytes, false);
+        let access =
+            client::Call::Access { file: file.number, direction, view, from, to, collective };
+        let written = session::access(access, &mut Zeros);
+        if written.is_err() {
+            // What there is no room for does not stay in part.
+            let _ = resize(file, size);
+        }
+        written.map(drop)
+    })
 }
 
-fn resized(file: &File, call: &Call<'_>, wants: impl Fn(u64) -> bool) -> Result<(), Trouble> {
+fn resize(file: &File, bytes: u64) -> Result<(), Trouble> {
+    session::call(client::Call::Resize { file: file.number, bytes }).map(drop)
+}
+
+/// Memory that holds nothing but zeros.
+struct Zeros;
+
+impl Memory for Zeros {
+    fn row(&self, _at: u64, _bytes: usize) -> Option<&[u8]> {
+        None
+    }
+
+    fn gather(&self, _at: u64, to: &mut [u8]) {
+        to.fill(0);
+    }
+
+    fn scatter(&mut self, _at: u64, _from: &[u8]) {}
+
+    fn zero(&mut self, _at: u64, _bytes: u64) {}
+}
+
+/// Rank 0 gives the file another length, by `work`, where all ranks mean the same.
+fn resized(
+    file: &File,
+    call: &Call<'_>,
+    work: impl FnOnce(u64) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
     let checked = match u64::try_from(call.word(1) as i64) {
         _ if file.is(mode::READ_ONLY) => {
             Err(Trouble::new(Class::ReadOnly, "the file is open for reading"))
+        }
+        _ if file.is(mode::SEQUENTIAL) => {
+            Err(Trouble::new(Class::UnsupportedOperation, "the file is sequential"))
         }
         Err(_) => Err(Trouble::new(Class::Arg, "the size is negative")),
         Ok(bytes) => Ok(bytes),
@@ -39,14 +87,8 @@ fn resized(file: &File, call: &Call<'_>, wants: impl Fn(u64) -> bool) -> Result<
     file.settle();
     file.agree(checked.as_ref().map(drop).map_err(Clone::clone))?;
     let bytes = checked?;
-    file.group.check_same(bytes, "the size")?;
-    let resized = || {
-        if file.group.rank == 0 && wants(file.size()?) {
-            session::call(client::Call::Resize { file: file.number, bytes })?;
-        }
-        Ok(())
-    };
-    file.agree(resized())
+    file.group.check_same([bytes], "the size")?;
+    file.agree(if file.group.rank == 0 { work(bytes) } else { Ok(()) })
 }
 
 /// `MPI_File_sync(file)`.
@@ -88,7 +130,7 @@ pub(super) fn get_info(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
 /// `MPI_File_set_atomicity(file, flag)`, by all ranks.
 pub(super) fn set_atomicity(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
     let is_wished = call.int(1) != 0;
-    file.group.check_same(u64::from(is_wished), "whether the file is atomic")?;
+    file.group.check_same([u64::from(is_wished)], "whether the file is atomic")?;
     session::call(client::Call::SetAtomic { file: file.number, atomic: is_wished })?;
     file.state().is_atomic = is_wished;
     Ok(())

@@ -31,7 +31,7 @@ impl Buffer {
     ) -> Result<Buffer, Trouble> {
         let none = Buffer { lowest: std::ptr::null_mut(), bytes: 0, laid: None };
         if count == 0 {
-            return Ok(none);
+            return typemap::check(datatype).map(|()| none);
         }
         let datatype = typemap::of(datatype)?;
         let (origin, laid) = datatype.buffer(count)?;

@@ -67,6 +67,7 @@ impl External {
         datatype: usize,
         direction: Direction,
     ) -> Result<External, Trouble> {
+        typemap::check(datatype)?;
         let numbers = typemap::numbers(datatype)?;
         let sum = |bytes: fn(&Numbers) -> u64| {
             numbers.iter().map(|it| bytes(it).saturating_mul(it.count)).fold(0, u64::saturating_add)

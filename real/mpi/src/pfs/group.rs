@@ -108,7 +108,12 @@ impl Group {
         if !profiling::is_in_session() || profiling::has_world() {
             return world;
         }
-        there(|there| there.last().copied()).unwrap_or(world)
+        Group::with_any(|communicator| communicator).unwrap_or(world)
+    }
+
+    /// What is done with a communicator of ours, on which errors are returned; none if there is none. It stays meanwhile.
+    pub(crate) fn with_any<T>(work: impl FnOnce(usize) -> T) -> Option<T> {
+        there(|there| there.last().map(|&communicator| work(communicator)))
     }
 
     /// The processes that call `MPI_File_open(communicator, …)`, all of which come here; none: the call is for the
@@ -131,6 +136,13 @@ impl Group {
         check(answers[0].max(answers[1]), "MPI_Comm_rank")?;
         let (rank, size) = (rank as u32, size as u32);
         let own = duplicate(communicator, size)?;
+        // A duplicate has the error handler of what it is one of, and what goes wrong here is ours to tell.
+        let errors_return = Numbers::here().errors_return;
+        // SAFETY: a communicator of ours, and a handler that is always there.
+        check(
+            unsafe { profiling::comm_set_errhandler(own, errors_return) },
+            "MPI_Comm_set_errhandler",
+        )?;
         there(|there| there.push(own));
         Ok(Group { communicator: own, rank, size, polls: polls(size) })
     }
@@ -180,8 +192,12 @@ impl Group {
     }
 
     /// Whether all ranks mean the same; all of them come here.
-    pub(crate) fn check_same(&self, own: u64, what: &str) -> Result<(), Trouble> {
-        let all = self.gather(own)?;
+    pub(crate) fn check_same<const N: usize>(
+        &self,
+        own: [u64; N],
+        what: &str,
+    ) -> Result<(), Trouble> {
+        let all = self.gather_words(own)?;
         match all.iter().all(|other| *other == own) {
             true => Ok(()),
             false if self.rank == 0 => {
@@ -260,14 +276,16 @@ impl Group {
     /// # Safety
     /// There must be room for a handle.
     pub(crate) unsafe fn give_handler(&self, handler: usize, to: usize) -> Result<(), Trouble> {
-        // SAFETY: a communicator of ours, whose handler nobody else looks at.
+        let usual = Numbers::here().errors_return;
+        // SAFETY: a communicator of ours, and the caller's promise.
         let answers = unsafe {
             [
                 profiling::comm_set_errhandler(self.communicator, handler),
                 profiling::comm_get_errhandler(self.communicator, to),
+                profiling::comm_set_errhandler(self.communicator, usual),
             ]
         };
-        check(answers[0].max(answers[1]), "MPI_Comm_get_errhandler")
+        check(answers.into_iter().max().unwrap_or(0), "MPI_Comm_get_errhandler")
     }
 }
 

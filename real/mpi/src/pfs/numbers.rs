@@ -138,6 +138,14 @@ pub(super) const fn improper_view(kind: Kind) -> Class {
     }
 }
 
+/// What libraries answer about a view of `MPI_DATATYPE_NULL`.
+pub(super) const fn view_of_nothing(kind: Kind) -> Class {
+    match kind {
+        Kind::Mpich | Kind::Standard => Class::Arg,
+        Kind::OpenMpi => Class::Type,
+    }
+}
+
 impl Numbers {
     /// Whether a handler is one of those that all programs have.
     pub(crate) fn is_usual_handler(&self, handle: usize) -> bool {

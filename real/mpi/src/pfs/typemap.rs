@@ -4,6 +4,7 @@
 //! a regular one of any size costs the same. What was made of a derived datatype is kept with it as an
 //! attribute, and goes when the datatype goes.
 
+use super::group::Group;
 use super::numbers::Class;
 use super::trouble::Trouble;
 use super::{external, numbers};
@@ -20,26 +21,55 @@ const DEPTH_MAX: u32 = 64;
 /// The set of bytes of a datatype.
 pub(crate) fn of(datatype: usize) -> Result<Arc<Datatype>, Trouble> {
     let family = Family::here();
-    if datatype == numbers::Numbers::here().no_datatype {
-        return Err(Trouble::new(Class::Type, "the datatype is MPI_DATATYPE_NULL"));
-    }
+    check_null(datatype)?;
     if is_named(datatype) {
         return Ok(Arc::new(made(family, datatype, Sizes::InMemory, 0)?));
     }
     if let Some(kept) = kept(datatype) {
         return Ok(kept);
     }
+    check_committed(datatype)?;
     let made = Arc::new(made(family, datatype, Sizes::InMemory, 0)?);
     keep(datatype, &made);
     Ok(made)
 }
 
+/// Whether a call may name a datatype, though it moves nothing of it.
+pub(crate) fn check(datatype: usize) -> Result<(), Trouble> {
+    check_null(datatype)?;
+    // What is kept of a datatype was found of one that was committed, and it stays so.
+    match is_named(datatype) || kept(datatype).is_some() {
+        true => Ok(()),
+        false => check_committed(datatype),
+    }
+}
+
+fn check_null(datatype: usize) -> Result<(), Trouble> {
+    match datatype == numbers::Numbers::here().no_datatype {
+        true => Err(Trouble::new(Class::Type, "the datatype is MPI_DATATYPE_NULL")),
+        false => Ok(()),
+    }
+}
+
+/// Whether a derived datatype was committed, which MPI tells by refusing to pack nothing of one that was not.
+fn check_committed(datatype: usize) -> Result<(), Trouble> {
+    let (mut place, mut position) = (0u64, 0i32);
+    let (bytes, at) = (size_of_val(&place), &raw mut position as usize);
+    let place = &raw mut place as usize;
+    let packed = Group::with_any(|communicator| {
+        // SAFETY: nothing is packed, and there is room for it.
+        unsafe { profiling::pack(place, 0, datatype, place, bytes, at, communicator) }
+    });
+    match packed {
+        None | Some(0) => Ok(()),
+        Some(_) => Err(Trouble::new(Class::Type, "the datatype was not committed")),
+    }
+}
+
 /// The set of bytes of a datatype in a file of data representation external32: distances in elements are
 /// those of elements there, distances in bytes stay.
 pub(super) fn of_file(datatype: usize) -> Result<Datatype, Trouble> {
-    if datatype == numbers::Numbers::here().no_datatype {
-        return Err(Trouble::new(Class::Type, "the datatype is MPI_DATATYPE_NULL"));
-    }
+    check(datatype)?;
     made(Family::here(), datatype, Sizes::External, 0)
 }
 

@@ -2,7 +2,7 @@
 
 use super::external;
 use super::file::{File, mode};
-use super::numbers::{Class, Numbers, improper_view};
+use super::numbers::{Class, Numbers, improper_view, view_of_nothing};
 use super::trouble::Trouble;
 use super::typemap;
 use crate::call::Call;
@@ -158,7 +158,8 @@ fn made(file: &File, call: &Call<'_>) -> Result<View, Trouble> {
     let (etype, filetype) = (call.handle(2), call.handle(3));
     let no_datatype = Numbers::here().no_datatype;
     if etype == no_datatype || filetype == no_datatype {
-        return Err(arg("a datatype of the view is MPI_DATATYPE_NULL"));
+        let class = view_of_nothing(Family::here().kind);
+        return Err(Trouble::new(class, "a datatype of the view is MPI_DATATYPE_NULL"));
     }
     let in_file = |datatype| match representation == external::NAME {
         true => typemap::of_file(datatype).map(Arc::new),
@@ -243,7 +244,8 @@ pub(super) fn seek_shared(file: &File, call: &Call<'_>) -> Result<(), Trouble> {
     let sought = file.advance(0).and_then(|pointer| sought(file, call, pointer));
     file.agree(sought.as_ref().map(drop).map_err(Clone::clone))?;
     let to = sought?;
-    file.group.check_same(to, "where the shared pointer goes")?;
+    let said = [call.word(1) as u64, call.int(2) as u64, to];
+    file.group.check_same(said, "where the shared pointer goes")?;
     file.state().shared.put(to);
     Ok(())
 }

@@ -47,6 +47,10 @@ int main(int argc, char **argv) {
     check("different room", MPI_File_preallocate(file, 10000 + rank), MPI_ERR_ARG);
     MPI_File_get_size(file, &size);
     if (size != 5000) fprintf(out, "%lld bytes\n", (long long)size);
+    MPI_Offset at;
+    MPI_File_get_position_shared(file, &at);
+    check("different ways", MPI_File_seek_shared(file, rank ? at : 0, rank ? MPI_SEEK_SET : MPI_SEEK_CUR), MPI_ERR_ARG);
+    check("same way", MPI_File_seek_shared(file, 0, MPI_SEEK_CUR), MPI_SUCCESS);
     check("after them", MPI_File_write_all(file, data, 1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS);
     MPI_File_close(&file);
     fprintf(out, "done\n");
