@@ -139,10 +139,8 @@ impl Group {
         // A duplicate has the error handler of what it is one of, and what goes wrong here is ours to tell.
         let errors_return = Numbers::here().errors_return;
         // SAFETY: a communicator of ours, and a handler that is always there.
-        check(
-            unsafe { profiling::comm_set_errhandler(own, errors_return) },
-            "MPI_Comm_set_errhandler",
-        )?;
+        let answer = unsafe { profiling::comm_set_errhandler(own, errors_return) };
+        check(answer, "MPI_Comm_set_errhandler")?;
         there(|there| there.push(own));
         Ok(Group { communicator: own, rank, size, polls: polls(size) })
     }
