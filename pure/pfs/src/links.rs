@@ -294,6 +294,16 @@ impl<C, P: Clone> Link<C, P> {
         }
     }
 
+    /// Who is woken long after the wish was not there to hear anybody or to ask for a sign of life: it was suspended, as a
+    /// job by its scheduler or a virtual machine with all that runs in it. That time is nobody's silence.
+    fn pass_over_absence(&mut self, now: Nanos) {
+        let absence = now.since(self.woken_at);
+        if absence >= PING_AFTER {
+            self.silent_since = self.silent_since.after(absence);
+            self.heard = self.heard.after(absence);
+        }
+    }
+
     /// Sends what fits the window now.
     fn go_on<A: FromWish<P>>(&mut self, out: &mut Vec<A>) {
         while let Some(asked) = self.waiting.front()
@@ -310,6 +320,7 @@ impl<C, P: Clone> Link<C, P> {
         if self.asked.is_empty() {
             return Vec::new();
         }
+        self.pass_over_absence(now);
         if now.since(self.silent_since) >= self.failure_timeout {
             return self.give_up(now, out);
         }
@@ -439,6 +450,22 @@ mod tests {
         link.ask_briefly(at(30_100), question(), None, 3, out);
         assert!(link.woke(at(37_999), out).is_empty());
         assert_eq!(link.woke(at(38_000), out), [2, 3]);
+    }
+
+    #[test]
+    fn time_that_the_own_process_was_suspended_is_no_silence_of_others() {
+        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8));
+        let out = &mut Vec::<Wished>::new();
+        let question = || Message::Look { path: b"/".to_vec() };
+        link.connected(at(0), Incarnation(1), false, out);
+        link.ask(at(0), question(), None, 1, out);
+        assert!(link.woke(at(1), out).is_empty());
+        // It wished to be woken at 2 s: two seconds of silence have been heard.
+        for second in 1_000..1_006 {
+            assert!(link.woke(at(second), out).is_empty(), "at {second} s");
+        }
+        assert_eq!(link.woke(at(1_006), out), [1]);
     }
 
     #[test]
