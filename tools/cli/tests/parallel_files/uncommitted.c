@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     all(file, datatype);
     all(file, MPI_DATATYPE_NULL);
     MPI_Type_commit(&datatype);
-    say("committed", MPI_File_write_at_all(file, 2 * rank, data, 1, datatype, MPI_STATUS_IGNORE));
+    say("committed", MPI_File_write_at_all(file, 4 * rank, data, 1, datatype, MPI_STATUS_IGNORE));
     MPI_File_close(&file);
     fclose(out);
     MPI_Finalize();
