@@ -412,79 +412,82 @@ mod tests {
         }
     }
 
+    fn at(milliseconds: u64) -> Nanos {
+        Nanos(milliseconds * 1_000_000)
+    }
+
+    fn question() -> Message {
+        Message::Look { path: b"/".to_vec() }
+    }
+
+    /// When, in milliseconds, a link that is woken all the time gives back questions, and which.
+    fn given_up(link: &mut Link<u32, ()>, from: u64) -> (u64, Vec<u32>) {
+        let out = &mut Vec::<Wished>::new();
+        let mut late = Vec::new();
+        let end = (from..from + 100_000).find(|&now| {
+            late = link.woke(at(now), out);
+            !late.is_empty()
+        });
+        (end.unwrap(), late)
+    }
+
     #[test]
     fn who_was_given_up_is_not_waited_for_as_long_again_until_seen() {
-        let at = |milliseconds: u64| Nanos(milliseconds * 1_000_000);
         let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
         let out = &mut Vec::<Wished>::new();
-        let question = || Message::Look { path: b"/".to_vec() };
         link.ask(at(0), question(), None, 1, out);
-        assert!(link.woke(at(7_999), out).is_empty());
-        assert_eq!(link.woke(at(8_000), out), [1]);
+        assert_eq!(given_up(&mut link, 0), (8_000, vec![1]));
         link.ask(at(9_000), question(), None, 2, out);
-        assert!(link.woke(at(9_499), out).is_empty());
-        assert_eq!(link.woke(at(9_500), out), [2]);
+        assert_eq!(given_up(&mut link, 9_000), (9_500, vec![2]));
         link.ask(at(11_000), question(), None, 3, out);
         link.connected(at(11_500), Incarnation(1), false, out);
-        assert!(link.woke(at(19_499), out).is_empty());
-        assert_eq!(link.woke(at(19_500), out), [3]);
+        assert_eq!(given_up(&mut link, 11_500), (19_500, vec![3]));
     }
 
     #[test]
     fn a_call_that_has_waited_in_vain_waits_only_half_a_second_more_for_one_that_is_not_heard() {
-        let at = |milliseconds: u64| Nanos(milliseconds * 1_000_000);
         let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
         let out = &mut Vec::<Wished>::new();
-        let question = || Message::Look { path: b"/".to_vec() };
         link.connected(at(0), Incarnation(1), false, out);
         link.ask_briefly(at(20_000), question(), None, 1, out);
         assert!(link.woke(at(20_499), out).is_empty());
         // That it runs counts as ever.
         link.runs(at(20_499));
-        assert!(link.woke(at(28_498), out).is_empty());
-        assert_eq!(link.woke(at(28_499), out), [1]);
+        assert_eq!(given_up(&mut link, 20_499), (28_499, vec![1]));
 
         // Who is waited for already by others has the time that they give.
         link.connected(at(30_000), Incarnation(1), true, out);
         link.ask(at(30_000), question(), None, 2, out);
         link.ask_briefly(at(30_100), question(), None, 3, out);
-        assert!(link.woke(at(37_999), out).is_empty());
-        assert_eq!(link.woke(at(38_000), out), [2, 3]);
+        assert_eq!(given_up(&mut link, 30_100), (38_000, vec![2, 3]));
     }
 
     #[test]
     fn time_that_the_own_process_was_suspended_is_no_silence_of_others() {
-        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
-        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8));
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
         let out = &mut Vec::<Wished>::new();
-        let question = || Message::Look { path: b"/".to_vec() };
         link.connected(at(0), Incarnation(1), false, out);
         link.ask(at(0), question(), None, 1, out);
-        assert!(link.woke(at(1), out).is_empty());
+        assert!(link.woke(at(1_000), out).is_empty());
         // It wished to be woken at 2 s: two seconds of silence have been heard.
-        for second in 1_000..1_006 {
-            assert!(link.woke(at(second), out).is_empty(), "at {second} s");
-        }
-        assert_eq!(link.woke(at(1_006), out), [1]);
+        assert_eq!(given_up(&mut link, 1_000_000), (1_006_000, vec![1]));
     }
 
     #[test]
     fn who_runs_but_does_not_answer_is_waited_for_a_minute_and_then_no_longer_than_others() {
-        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
-        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8));
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
         let out = &mut Vec::<Wished>::new();
-        let question = || Message::Look { path: b"/".to_vec() };
         link.connected(at(0), Incarnation(1), false, out);
         link.ask(at(0), question(), None, 1, out);
         for second in 1..67 {
-            link.runs(at(second));
-            assert!(link.woke(at(second), out).is_empty(), "at {second} s");
+            link.runs(at(second * 1_000));
+            assert!(link.woke(at(second * 1_000), out).is_empty(), "at {second} s");
         }
-        link.runs(at(67));
-        assert_eq!(link.woke(at(67), out), [1]);
+        link.runs(at(67_000));
+        assert_eq!(link.woke(at(67_000), out), [1]);
         // It has been waited for: who asks it again has only the time to find it.
-        link.ask(at(70), question(), None, 2, out);
-        link.runs(at(70));
-        assert_eq!(link.woke(at(71), out), [2]);
+        link.ask(at(70_000), question(), None, 2, out);
+        link.runs(at(70_000));
+        assert_eq!(given_up(&mut link, 70_000), (70_500, vec![2]));
     }
 }
