@@ -5,6 +5,7 @@
 //! growing file more than it needs, is seen when the servers start again.
 
 use crate::subfiles::{Result, code};
+use iolab_pfs::Party;
 use iolab_pfs::io_server::Outcome;
 use iolab_vocab::Extent;
 use rustix::fd::AsFd;
@@ -54,20 +55,22 @@ impl Used {
 /// What the servers of a host keep of their devices for what is not written yet. Where they share a device, as they mostly
 /// do, each of them sees all that is free there: they look and promise one after the other, and no two the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Promises(Arc<Mutex<BTreeMap<(u64, u32), u64>>>);
+pub(crate) struct Promises(Arc<Mutex<BTreeMap<Whose, u64>>>);
+
+/// A device, and a server on it.
+type Whose = (u64, Party);
 
 /// Those of one server.
 #[derive(Debug)]
 pub(crate) struct Promised {
     all: Promises,
-    /// Its device and its number.
-    whose: (u64, u32),
+    whose: Whose,
     bytes: u64,
 }
 
 impl Promises {
     /// Those of a server whose files are below a directory.
-    pub(crate) fn of(&self, server: u32, directory: impl AsFd) -> std::io::Result<Promised> {
+    pub(crate) fn of(&self, server: Party, directory: impl AsFd) -> std::io::Result<Promised> {
         let device = rustix::fs::fstat(directory)?.st_dev;
         Ok(Promised { all: self.clone(), whose: (device, server), bytes: 0 })
     }
@@ -83,7 +86,7 @@ impl Promised {
     ) {
         let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (device, server) = self.whose;
-        let others = all.range((device, 0)..=(device, u32::MAX)).filter(|(it, _)| it.1 != server);
+        let others = all.iter().filter(|((on, who), _)| *on == device && *who != server);
         let others: u64 = others.map(|(_, bytes)| bytes).sum();
         self.bytes = promise(look().map(|found| match found {
             Outcome::Room { free, used, missing, unit } => {
@@ -155,7 +158,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let door = File::open(directory.path()).unwrap();
         let all = Promises::default();
-        let [mut one, mut other] = [0, 1].map(|server| all.of(server, &door).unwrap());
+        let [mut one, mut other] =
+            [0, 1].map(|server| all.of(Party::Server(server), &door).unwrap());
         let found = || Ok(Outcome::Room { free: 100, used: 7, missing: 3, unit: 1 });
         let ask = |who: &mut Promised, keeps: u64| {
             let mut seen = 0;

@@ -19,7 +19,7 @@ use iolab_pfs::io_server::{
     Action, Event, IoServer, Limit, Operation, Outcome, Settings, Subfile, Summing,
 };
 use iolab_pfs::session::Welcome;
-use iolab_pfs::{Code, Inode, Party, Portion};
+use iolab_pfs::{Code, Inode, Portion};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -87,11 +87,7 @@ impl Server {
         let settings = Settings { limit, summing, ..Settings::usual() };
         used.iter().for_each(|used| device.count_used(used.clone()));
         let name = instance::file_name(welcome.party);
-        let number = match welcome.party {
-            Party::Server(number) => number,
-            _ => 0,
-        };
-        let promised = promises.of(number, device.directory()?)?;
+        let promised = promises.of(welcome.party, device.directory()?)?;
         let (epoll, work) = (peers::epoll()?, Bell::new()?);
         peers::watch(&epoll, &work, WORK)?;
         let is_for_device = durability == Durability::Device;
@@ -221,7 +217,7 @@ impl Server {
 
     /// Tells the machine what was heard, and does what it wants, until there is nothing left.
     fn work(&mut self, now: Nanos, heard: &mut Vec<Heard>) {
-        let mut actions = Vec::new();
+        let (mut actions, mut further) = (Vec::new(), Vec::new());
         loop {
             self.todo.extend(heard.drain(..).map(event));
             let Some(event) = self.todo.pop_front() else {
@@ -234,16 +230,12 @@ impl Server {
                 continue;
             };
             self.machine.step(now, event, &mut actions);
-            let mut wanted = VecDeque::from(std::mem::take(&mut actions));
-            while let Some(action) = wanted.pop_front() {
-                match action {
-                    Action::Room { operation, subfile, extents } => {
-                        self.tell_room(now, operation, (subfile, &extents), &mut actions);
-                        wanted.extend(actions.drain(..));
-                    }
-                    action => self.perform(action),
+            while !actions.is_empty() {
+                for action in actions.drain(..) {
+                    self.perform(now, action, &mut further);
+                    self.sync_evicted();
                 }
-                self.sync_evicted();
+                std::mem::swap(&mut actions, &mut further);
             }
         }
     }
@@ -266,7 +258,8 @@ impl Server {
         );
     }
 
-    fn perform(&mut self, action: Action) {
+    /// Does what the machine wants; what it wants after being told at once of what came of it is `further`.
+    fn perform(&mut self, now: Nanos, action: Action, further: &mut Vec<Action>) {
         match action {
             Action::Welcome { peer, known } => {
                 self.peers.welcome(peer, Welcome { known, ..self.welcome });
@@ -304,8 +297,9 @@ impl Server {
                 let result = resized.map(|()| Outcome::Nothing);
                 self.todo.push_back(Event::Done { operation, result });
             }
-            // Told at once: `tell_room`.
-            Action::Room { .. } => {}
+            Action::Room { operation, subfile, extents } => {
+                self.tell_room(now, operation, (subfile, &extents), further);
+            }
             Action::Sync { operation, subfile } => self.sync(operation, subfile),
             Action::Strike { operation, subfile, extents, is_whole } => {
                 self.strike(operation, subfile, (&extents, is_whole));
