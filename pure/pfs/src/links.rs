@@ -420,6 +420,13 @@ mod tests {
         Message::Look { path: b"/".to_vec() }
     }
 
+    /// A link that gives up after 8 s, connected at the start.
+    fn connected() -> Link<u32, ()> {
+        let mut link = Link::new(Party::Metadata, at(8_000));
+        link.connected(at(0), Incarnation(1), false, &mut Vec::<Wished>::new());
+        link
+    }
+
     /// When, in milliseconds, a link that is woken all the time gives back questions, and which.
     fn given_up(link: &mut Link<u32, ()>, from: u64) -> (u64, Vec<u32>) {
         let out = &mut Vec::<Wished>::new();
@@ -446,9 +453,7 @@ mod tests {
 
     #[test]
     fn a_call_that_has_waited_in_vain_waits_only_half_a_second_more_for_one_that_is_not_heard() {
-        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
-        let out = &mut Vec::<Wished>::new();
-        link.connected(at(0), Incarnation(1), false, out);
+        let (mut link, out) = (connected(), &mut Vec::<Wished>::new());
         link.ask_briefly(at(20_000), question(), None, 1, out);
         assert!(link.woke(at(20_499), out).is_empty());
         // That it runs counts as ever.
@@ -464,9 +469,7 @@ mod tests {
 
     #[test]
     fn time_that_the_own_process_was_suspended_is_no_silence_of_others() {
-        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
-        let out = &mut Vec::<Wished>::new();
-        link.connected(at(0), Incarnation(1), false, out);
+        let (mut link, out) = (connected(), &mut Vec::<Wished>::new());
         link.ask(at(0), question(), None, 1, out);
         assert!(link.woke(at(1_000), out).is_empty());
         // It wished to be woken at 2 s: two seconds of silence have been heard.
@@ -475,9 +478,7 @@ mod tests {
 
     #[test]
     fn who_runs_but_does_not_answer_is_waited_for_a_minute_and_then_no_longer_than_others() {
-        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8_000));
-        let out = &mut Vec::<Wished>::new();
-        link.connected(at(0), Incarnation(1), false, out);
+        let (mut link, out) = (connected(), &mut Vec::<Wished>::new());
         link.ask(at(0), question(), None, 1, out);
         for second in 1..67 {
             link.runs(at(second * 1_000));

@@ -245,7 +245,7 @@ mod tests {
         Nanos(milliseconds * 1_000_000)
     }
 
-    /// What a client does at a time, after the time-outs that are due.
+    /// What a client does when it hears that at that time.
     fn does(client: &mut Client, milliseconds: u64, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
         client.step(at(milliseconds), event, &mut out);
