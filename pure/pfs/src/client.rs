@@ -201,7 +201,8 @@ impl Client {
         }
     }
 
-    /// Whether the call of an errand has failed already because a party did not answer.
+    /// Whether the call of an errand has failed already because a party did not answer, or is a close behind a
+    /// collective call that has.
     fn has_waited_in_vain(&self, errand: &Errand) -> bool {
         let call = match errand {
             Errand::Nobody | Errand::Missed(_) => return false,
@@ -209,14 +210,18 @@ impl Client {
             Errand::Verdict(call) | Errand::Hold(call) | Errand::Release(call, _) => call,
             Errand::Transfer(transfer) => &transfer.call,
         };
-        let failure = match self.tasks.get(call) {
-            Some(Task::Access { failure, .. }) => failure.as_ref(),
+        let code = match self.tasks.get(call) {
+            Some(Task::Access { failure, .. }) => failure.as_ref().map(|failure| failure.code),
             Some(Task::Agree { own: outcome, .. } | Task::Close { outcome }) => {
-                outcome.as_ref().err()
+                outcome.as_ref().err().map(|failure| failure.code)
             }
-            Some(Task::Ask | Task::Look { .. } | Task::Spread(_)) | None => None,
+            Some(Task::Spread(spread) | Task::Look { found: Some((_, spread)), .. }) => {
+                let closed = spread.closes().and_then(|file| self.files.get(&file));
+                spread.failed().or(closed.map(|file| file.previous))
+            }
+            Some(Task::Ask | Task::Look { found: None, .. }) | None => None,
         };
-        failure.is_some_and(|failure| failure.code == Code::TIMED_OUT)
+        code == Some(Code::TIMED_OUT)
     }
 
     fn called(&mut self, now: Nanos, call: CallNumber, what: Call, out: &mut Vec<Action>) {

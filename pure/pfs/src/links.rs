@@ -147,7 +147,8 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// Puts a question for a call that has failed already, since another party did not answer: where nobody waits
-    /// for an answer yet, the party only has the time to be found. Those of one host are often gone together.
+    /// for an answer yet, the party only has the time to be found, by a connection or a sign of life that is asked
+    /// for. Those of one host are often gone together.
     pub(crate) fn ask_briefly<A: FromWish<P>>(
         &mut self,
         now: Nanos,
@@ -160,6 +161,9 @@ impl<C, P: Clone> Link<C, P> {
         self.ask(now, message, payload, context, out);
         if is_idle {
             self.shorten(now);
+            if self.state == State::Up {
+                self.ping(out);
+            }
             self.wake(now, out);
         }
     }
@@ -404,11 +408,13 @@ impl Message {
 mod tests {
     use super::*;
 
-    struct Wished;
+    struct Wished {
+        is_ping: bool,
+    }
 
     impl FromWish<()> for Wished {
-        fn from_wish(_: Wish<()>) -> Wished {
-            Wished
+        fn from_wish(wish: Wish<()>) -> Wished {
+            Wished { is_ping: matches!(wish, Wish::Ask { message: Message::Ping, .. }) }
         }
     }
 
@@ -460,11 +466,19 @@ mod tests {
         link.runs(at(20_499));
         assert_eq!(given_up(&mut link, 20_499), (28_499, vec![1]));
 
-        // Who is waited for already by others has the time that they give.
+        // A sign of life was asked for with the question; who gives it has the time that all have.
         link.connected(at(30_000), Incarnation(1), true, out);
-        link.ask(at(30_000), question(), None, 2, out);
-        link.ask_briefly(at(30_100), question(), None, 3, out);
-        assert_eq!(given_up(&mut link, 30_100), (38_000, vec![2, 3]));
+        out.clear();
+        link.ask_briefly(at(40_000), question(), None, 4, out);
+        assert!(out.iter().any(|wished| wished.is_ping));
+        assert!(link.replied(at(40_400), Request(4), out).is_none());
+        assert_eq!(given_up(&mut link, 40_400), (48_400, vec![4]));
+
+        // Who is waited for already by others has the time that they give.
+        link.connected(at(50_000), Incarnation(1), true, out);
+        link.ask(at(50_000), question(), None, 2, out);
+        link.ask_briefly(at(50_100), question(), None, 3, out);
+        assert_eq!(given_up(&mut link, 50_100), (58_000, vec![2, 3]));
     }
 
     #[test]

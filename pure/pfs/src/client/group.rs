@@ -252,31 +252,52 @@ mod tests {
         out
     }
 
-    fn told(actions: &[Action]) -> bool {
-        actions.iter().any(|action| matches!(action, Action::Answer { call: CallNumber(2), .. }))
-    }
-
     fn connected(to: Party) -> Event {
         Event::Connected { to, incarnation: Incarnation(1), known: false }
     }
 
-    #[test]
-    fn a_close_that_has_waited_for_one_party_in_vain_does_not_wait_as_long_for_the_next() {
-        let mut client = Client::new(Settings::usual(1));
-        let home = Party::Server(0);
+    /// A client with so many servers, the last of them the home of the file that its group of two has open.
+    fn with_a_file(servers: u32) -> Client {
+        let mut client = Client::new(Settings::usual(servers));
+        let home = Party::Server(servers - 1);
+        let inode = Inode(u64::from(servers) - 1);
         let layout = Layout::striped(4096, 1, 0).unwrap();
-        let opened = Opened { open: OpenNumber(1), inode: Inode(1), layout, created: true };
+        let opened = Opened { open: OpenNumber(1), inode, layout, created: true };
         let adopt = Call::Adopt { opened, rank: 0, size: 2 };
         does(&mut client, 0, Event::Called { call: CallNumber(1), what: adopt });
         does(&mut client, 0, connected(home));
         let message = Message::Verdict { result: Code::OK, rank: u32::MAX };
         let all_here = Event::Replied { from: home, request: Request(1), message, payload: None };
         does(&mut client, 1, all_here);
+        client
+    }
 
-        let close = Call::Close { file: FileNumber(1) };
-        does(&mut client, 1, Event::Called { call: CallNumber(2), what: close });
+    /// When, in milliseconds, a call is answered that is made now, while nobody answers.
+    fn answered(client: &mut Client, now: u64, what: Call) -> Option<u64> {
+        let call = CallNumber(now + 2);
+        does(client, now, Event::Called { call, what });
+        let is_told =
+            |action: &Action| matches!(action, Action::Answer { call: it, .. } if *it == call);
+        (now..now + 20_000).find(|&at| does(client, at, Event::Woke).iter().any(is_told))
+    }
+
+    #[test]
+    fn a_close_that_has_waited_for_one_party_in_vain_does_not_wait_as_long_for_the_next() {
+        let mut client = with_a_file(1);
         // The home is given up at 8.001 s; the manager is told of the close, and is as silent.
-        let ended = (1..20_000).find(|&at| told(&does(&mut client, at, Event::Woke)));
-        assert_eq!(ended, Some(8_501));
+        let close = Call::Close { file: FileNumber(1) };
+        assert_eq!(answered(&mut client, 1, close), Some(8_501));
+    }
+
+    #[test]
+    fn a_close_behind_a_collective_call_that_nobody_answered_does_not_wait_as_long_for_a_sync() {
+        let mut client = with_a_file(2);
+        client.wrote(FileNumber(1), Party::Server(0));
+        let agree = Call::Agree { file: FileNumber(1), result: Code::OK };
+        assert_eq!(answered(&mut client, 1, agree), Some(8_001));
+        // Half a second each: the server of its data, beside the home, which is asked again and again for the call
+        // before; then the manager.
+        let close = Call::Close { file: FileNumber(1) };
+        assert_eq!(answered(&mut client, 8_001, close), Some(9_001));
     }
 }

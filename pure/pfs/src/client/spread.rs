@@ -67,7 +67,18 @@ pub(super) struct Spread {
 impl Spread {
     /// Whether the file is no more.
     fn has_gone(&self) -> bool {
-        self.failure.as_ref().is_some_and(|failure| failure.code == Code::STALE)
+        self.failed() == Some(Code::STALE)
+    }
+
+    /// Why it has failed so far, if it has.
+    pub(super) fn failed(&self) -> Option<Code> {
+        self.failure.as_ref().map(|failure| failure.code)
+    }
+
+    /// The open that it ends, if it does.
+    pub(super) fn closes(&self) -> Option<FileNumber> {
+        let (file, _) = self.file?;
+        (self.question == Question::SyncToClose).then_some(file)
     }
 
     /// Takes what a part says, of an instance with those cache managers. Tells whether it was the last.
