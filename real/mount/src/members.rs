@@ -283,6 +283,11 @@ impl State {
         }
     }
 
+    /// Whether a program has set the times of a directory, and has changed no member's name in it since.
+    fn is_settled(&self, directory: u64) -> bool {
+        self.directories.get(&directory).is_some_and(|it| it.is_settled)
+    }
+
     /// Says something once.
     fn say(&mut self, what: String) {
         if !self.said.contains(&what) {

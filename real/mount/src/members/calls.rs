@@ -235,9 +235,8 @@ impl Members {
             Append::Unlinked(place, id) | Append::Made(place, id) => {
                 let path = self.path_at(state, place)?;
                 state.container(*id)?.writer.append(&Record::Unlink { path: &path })?;
-                let is_settled =
-                    |number| state.directories.get(number).is_some_and(|it| it.is_settled);
-                let stays = matches!(append, Append::Made(..)) && is_settled(&place.directory);
+                let stays =
+                    matches!(append, Append::Made(..)) && state.is_settled(place.directory);
                 let member = state.names.find(place);
                 // What was hidden below a name does not take it along.
                 if member.is_some_and(|member| state.names.container(member) == Some(*id)) {
@@ -314,8 +313,8 @@ impl Members {
         let stat = inode.stat()?;
         let (size, name) = (stat.st_size as u64, &place.name[..]);
         // To the program nothing changes in the directory.
-        let is_settled = |number| state.directories.get(number).is_some_and(|it| it.is_settled);
-        let settled = is_settled(&place.directory).then(|| directory.stat()).transpose()?;
+        let is_settled = state.is_settled(place.directory);
+        let settled = is_settled.then(|| directory.stat()).transpose()?;
         let made = Made { name, attributes: &attributes(&stat), size, is_durable };
         let real = make(directory.as_fd(), self.run, &made, |fd| {
             let mut bytes = vec![0; size as usize];
