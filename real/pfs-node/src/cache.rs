@@ -4,7 +4,7 @@
 //! One thread owns everything, so nothing is locked. Memory of a block that was freed serves the next one.
 
 use crate::buffers::{Buffers, Payload};
-use crate::clock::{self, Wakes};
+use crate::clock::{OwnTime, Wakes};
 use crate::instance::{self, Place};
 use crate::links::{self, Links, Told};
 use crate::peers::{self, Epoll, Heard, Peers};
@@ -42,6 +42,7 @@ pub(crate) struct Cache {
     epoll: Epoll,
     peers: Peers,
     links: Links,
+    time: OwnTime,
     wakes: Wakes,
     todo: VecDeque<Event>,
 }
@@ -69,6 +70,7 @@ impl Cache {
             peers: Peers::at(door, epoll.clone(), None)?,
             links: Links::new(hello, place, epoll.clone()),
             epoll,
+            time: OwnTime::begin(),
             wakes: Wakes::default(),
             todo: VecDeque::from([Event::Woke]),
         })
@@ -80,18 +82,19 @@ impl Cache {
         let mut heard = Vec::new();
         let mut end = None;
         loop {
-            self.work(clock::now(), &mut heard);
+            self.work(self.time.now(), &mut heard);
             let left = self.machine.counts().unsaved_bytes;
             match end {
                 Some(_) if left == 0 => return Ok(()),
-                Some(end) if end <= clock::now() => {
+                Some(end) if end <= self.time.now() => {
                     let what = format!("blocks of {left} bytes were not taken by their servers");
                     return Err(io::Error::other(what));
                 }
                 _ => {}
             }
-            let ready = wait(&self.epoll, &[self.wakes.next(), self.peers.next_deadline(), end]);
-            let now = clock::now();
+            let times = [self.wakes.next(), self.peers.next_deadline(), end];
+            let ready = wait(&self.epoll, &mut self.time, &times);
+            let now = self.time.now();
             for (number, flags) in ready {
                 match number {
                     STOP => {

@@ -17,6 +17,58 @@ pub(crate) fn now() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// A turn of a server counts that much at most while it awaits something.
+const TURN_MAX: u64 = 2_000_000_000;
+/// How long a server waits at most that awaits something, so that its turns are shorter than [`TURN_MAX`].
+const PAUSE_MAX: u64 = 1_000_000_000;
+
+/// The time of a server: its host's, without that in which the server was suspended, as with the job it is of or the
+/// virtual machine it runs in. Nobody could tell it anything meanwhile, so none of its patience is used up: who has cut a
+/// file, lost a connection or is to come to a collective has as long as ever.
+///
+/// Promises: it does not go back; of a suspension it counts two seconds at most. Costs: a server that awaits something takes
+/// a turn each second.
+#[derive(Debug, Default)]
+pub(crate) struct OwnTime {
+    absent: u64,
+    turn: Nanos,
+}
+
+impl OwnTime {
+    /// From now on.
+    pub(crate) fn begin() -> OwnTime {
+        OwnTime { absent: 0, turn: now() }
+    }
+
+    /// When this turn began.
+    pub(crate) fn now(&self) -> Nanos {
+        self.turn
+    }
+
+    /// A turn begins at this time of the host; `awaits` says whether anything was to happen at some time.
+    fn turns(&mut self, host: Nanos, awaits: bool) {
+        let now = host.0.saturating_sub(self.absent).max(self.turn.0);
+        let surplus = if awaits { (now - self.turn.0).saturating_sub(TURN_MAX) } else { 0 };
+        self.absent += surplus;
+        self.turn = Nanos(now - surplus);
+    }
+
+    /// Lets `wait` wait, at most until one of these times, and begins the next turn.
+    pub(crate) fn pass<T>(
+        &mut self,
+        until: &[Option<Nanos>],
+        wait: impl FnOnce(Option<&Timespec>) -> T,
+    ) -> T {
+        let soon = Nanos(now().0.saturating_sub(self.absent));
+        let awaits = until.iter().any(Option::is_some);
+        let at_most = awaits.then_some(Nanos(soon.0 + PAUSE_MAX));
+        let first = until.iter().copied().chain([at_most]).flatten().min();
+        let waited = wait(self::until(soon, &[first]).as_ref());
+        self.turns(now(), awaits);
+        waited
+    }
+}
+
 /// When somebody wants to be woken.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
@@ -74,6 +126,36 @@ mod tests {
         assert_eq!((wakes.next(), until(Nanos(3), &[wakes.next(), None]).is_none()), (None, true));
         let pause = until(Nanos(1), &[Some(Nanos(2_000_000_003)), None]).unwrap();
         assert_eq!((pause.tv_sec, pause.tv_nsec), (2, 2));
+    }
+
+    #[test]
+    fn time_in_which_a_server_was_suspended_is_none_of_its_own() {
+        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        let mut time = OwnTime { absent: 0, turn: at(100) };
+        time.turns(at(101), true);
+        assert_eq!(time.now(), at(101));
+        // Suspended for an hour, twice.
+        time.turns(at(3_702), true);
+        assert_eq!(time.now(), at(103));
+        time.turns(at(3_703), true);
+        assert_eq!(time.now(), at(104));
+        time.turns(at(7_304), true);
+        assert_eq!(time.now(), at(106));
+        // Nobody counts how long nothing was to happen.
+        time.turns(at(8_304), false);
+        assert_eq!(time.now(), at(1_106));
+        // A clock that goes back is none.
+        time.turns(at(8_000), true);
+        assert_eq!(time.now(), at(1_106));
+    }
+
+    #[test]
+    fn a_server_that_awaits_something_is_not_away_for_longer_than_it_counts() {
+        let mut time = OwnTime::begin();
+        let far = Some(Nanos(time.now().0 + 3_600_000_000_000));
+        let asked = time.pass(&[None, far], |pause| pause.copied());
+        assert!(asked.is_some_and(|pause| (pause.tv_sec, pause.tv_nsec) <= (1, 0)), "{asked:?}");
+        assert!(time.pass(&[None], |pause| pause.is_none()), "nothing is to happen");
     }
 
     #[test]

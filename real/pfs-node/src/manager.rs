@@ -4,7 +4,7 @@
 //! before, while others are written behind them. Another one, made when it is needed first, writes the journal that begins anew.
 
 use crate::buffers::Buffers;
-use crate::clock::{self, Wakes};
+use crate::clock::{OwnTime, Wakes};
 use crate::instance::Place;
 use crate::journal_file::{Anew, Beside, JournalFile, Superseded};
 use crate::links::{self, Links, Told};
@@ -53,6 +53,7 @@ pub(crate) struct Manager {
     epoll: Epoll,
     peers: Peers,
     links: Links,
+    time: OwnTime,
     wakes: Wakes,
     todo: VecDeque<Event>,
 }
@@ -128,6 +129,7 @@ impl Manager {
             peers: Peers::at(door, epoll.clone(), None)?,
             links: Links::new(hello, place, epoll.clone()),
             epoll,
+            time: OwnTime::begin(),
             wakes: Wakes::default(),
             // In a new life it has to be told the time.
             todo: VecDeque::from([Event::Woke]),
@@ -139,10 +141,10 @@ impl Manager {
         peers::watch(&self.epoll, stop, STOP)?;
         let mut heard = Vec::new();
         loop {
-            self.work(clock::now(), &mut heard);
+            self.work(self.time.now(), &mut heard);
             let times = [self.wakes.next(), self.peers.next_deadline(), self.again];
-            let ready = wait(&self.epoll, &times);
-            let now = clock::now();
+            let ready = wait(&self.epoll, &mut self.time, &times);
+            let now = self.time.now();
             for (number, flags) in ready {
                 match number {
                     STOP => return Ok(()),

@@ -4,7 +4,7 @@
 //! done in place; what may take long is a worker's: removing large files, and bringing data to the device.
 
 use crate::buffers::{Buffers, Payload};
-use crate::clock::{self, Wakes};
+use crate::clock::{OwnTime, Wakes};
 use crate::device_sync::{ToSync, sync_names};
 use crate::instance;
 use crate::peers::{self, Epoll, Heard, Peers};
@@ -58,17 +58,22 @@ pub(crate) struct Server {
     buffers: Buffers,
     epoll: Epoll,
     peers: Peers,
+    time: OwnTime,
     wakes: Wakes,
     todo: VecDeque<Event>,
 }
 
-/// Waits for sockets, at most until one of these times; the answer is which are ready.
-pub(crate) fn wait(epoll: &Epoll, until: &[Option<Nanos>]) -> Vec<(u64, EventFlags)> {
+/// Waits for sockets, at most until one of these times; the answer is which are ready when the next turn begins.
+pub(crate) fn wait(
+    epoll: &Epoll,
+    time: &mut OwnTime,
+    until: &[Option<Nanos>],
+) -> Vec<(u64, EventFlags)> {
     let nothing = epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
     let mut ready = [nothing; READY_MAX];
-    let pause = clock::until(clock::now(), until);
     // An interruption is a turn in which nothing is ready.
-    let count = epoll::wait(&**epoll, &mut ready, pause.as_ref()).unwrap_or(0);
+    let wait = |pause: Option<&_>| epoll::wait(&**epoll, &mut ready, pause).unwrap_or(0);
+    let count = time.pass(until, wait);
     ready[..count].iter().map(|event| (event.data.u64(), event.flags)).collect()
 }
 
@@ -122,6 +127,7 @@ impl Server {
             buffers: Buffers::default(),
             peers: Peers::at(door, epoll.clone(), Some(windows))?,
             epoll,
+            time: OwnTime::begin(),
             wakes: Wakes::default(),
             todo: VecDeque::new(),
         })
@@ -132,8 +138,9 @@ impl Server {
         peers::watch(&self.epoll, stop, STOP)?;
         let mut heard = Vec::new();
         loop {
-            let ready = wait(&self.epoll, &[self.wakes.next(), self.peers.next_deadline()]);
-            let now = clock::now();
+            let times = [self.wakes.next(), self.peers.next_deadline()];
+            let ready = wait(&self.epoll, &mut self.time, &times);
+            let now = self.time.now();
             for (number, flags) in ready {
                 match number {
                     STOP => return Ok(()),
