@@ -218,6 +218,15 @@ impl Call {
         }
     }
 
+    /// The offset that a transfer names; nothing of one at the position, and of what is none.
+    pub fn offset(self) -> Option<u64> {
+        match self {
+            Call::Read { at: At::Offset(offset), .. }
+            | Call::Write { at: At::Offset(offset), .. } => Some(offset),
+            _ => None,
+        }
+    }
+
     /// A transfer at the position as one at that offset; what is none stays as it is.
     pub fn placed(self, offset: u64) -> Call {
         let at = At::Offset(offset);

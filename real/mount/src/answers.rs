@@ -65,9 +65,11 @@ pub(crate) fn tell_entry(hosted: &Hosted, answer: Result<Entry, Errno>, reply: R
     }
 }
 
-pub(crate) fn tell_attributes(hosted: &Hosted, answer: Result<Stat, Errno>, reply: ReplyAttr) {
+pub(crate) fn tell_attributes(hosted: &Hosted, answer: Result<Entry, Errno>, reply: ReplyAttr) {
     match answer {
-        Ok(stat) => reply.attr(&ttl_of(&stat), &shown(hosted, &stat, stat.st_ino)),
+        Ok((inode, stat)) => {
+            reply.attr(&ttl(&stat, &inode), &shown(hosted, &stat, stat.st_ino));
+        }
         Err(error) => reply.error(error),
     }
 }

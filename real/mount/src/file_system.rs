@@ -125,7 +125,11 @@ impl Filesystem for Requests {
         let file = file.map(|file| file.0);
         let row = changed(&changes, (inode.0, request.pid()), file, &self.0);
         let work = || self.0.change(request, inode.0, file, changes);
-        tell_attributes(&self.0, guarded(|| self.0.told(request, row, work)), reply);
+        let answer = guarded(|| {
+            let stat = self.0.told(request, row, work)?;
+            Ok((self.0.tree.get(inode.0)?, stat))
+        });
+        tell_attributes(&self.0, answer, reply);
     }
 
     fn readlink(&self, _request: &Request, inode: INodeNo, reply: ReplyData) {

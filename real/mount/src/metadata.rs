@@ -2,6 +2,7 @@
 
 use crate::attributes::timespec;
 use crate::members::permissions;
+use crate::names::Entry;
 use crate::open::{Hosted, strip_privileges};
 use crate::rules;
 use crate::tree::{Answer, Inode, ROOT};
@@ -37,10 +38,11 @@ impl Changes {
 
 impl Hosted {
     /// What `stat` shows, after what is held of the file has gone out.
-    pub(crate) fn attributes(&self, number: u64) -> Answer<Stat> {
+    pub(crate) fn attributes(&self, number: u64) -> Answer<Entry> {
         let inode = self.tree.get(number)?;
         rules::before(Function::FSTAT, Some(&inode), None);
-        Ok(self.with_members(&inode, inode.stat()?))
+        let stat = self.with_members(&inode, inode.stat()?);
+        Ok((inode, stat))
     }
 
     /// Whether this server may; asked where the kernel does not check by itself.

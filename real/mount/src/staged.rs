@@ -17,7 +17,7 @@
 use crate::writers::Queue;
 use iolab_host::eprintln;
 use iolab_policy::insitu::{
-    Access, At, Call, Driver, Errno, Handle, HeldPiece, Outcome, Slot, Stack, Totals, Whence,
+    Access, At, Call, Driver, Errno, Handle, HeldPiece, Outcome, Slot, Stack, Totals, Whence, rules,
 };
 use iolab_vocab::Nanos;
 use rustix::fd::OwnedFd;
@@ -122,6 +122,9 @@ impl Staged {
     /// A call of a program.
     pub(crate) fn call(&mut self, handle: Handle, call: Call, memory: Memory<'_>) -> Outcome {
         self.tell(handle)?;
+        if call.offset().is_some_and(rules::is_far) && self.stack.is_some() {
+            self.leave()?;
+        }
         let description = self.bottom.descriptions.get(&handle).ok_or(EBADF)?;
         if description.access.synchronous && call.transfer_bytes() > 0 {
             // Strategies let such calls pass, below what they hold.
@@ -176,14 +179,19 @@ impl Staged {
 
     /// What is held goes out, and all calls pass from now on.
     pub(crate) fn retire(&mut self) {
-        let told: Vec<Handle> = self.told().collect();
-        for handle in told {
-            if let Err(Errno(number)) = self.close(handle) {
-                let why = io::Errno::from_raw_os_error(number);
-                eprintln!("iolab: warning: {}: could not be written out: {why}", self.name);
-            }
+        if let Err(Errno(number)) = self.leave() {
+            let why = io::Errno::from_raw_os_error(number);
+            eprintln!("iolab: warning: {}: could not be written out: {why}", self.name);
         }
+    }
+
+    /// The same, for somebody who tells of a failure.
+    fn leave(&mut self) -> Result<(), Errno> {
+        let told: Vec<Handle> = self.told().collect();
+        let closed = told.into_iter().map(|handle| self.close(handle).map(drop));
+        let outcome = closed.fold(Ok(()), Result::and);
         self.end();
+        outcome
     }
 
     fn end(&mut self) {

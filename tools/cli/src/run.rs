@@ -77,6 +77,9 @@ pub(crate) struct Arguments {
     /// Say nothing of what was applied.
     #[arg(long)]
     quiet: bool,
+    /// The library says all the same what passes it: the run around this one is not quiet.
+    #[arg(long, hide = true, requires = "quiet")]
+    within: bool,
     #[command(flatten)]
     collective: Collective,
     /// Record the program's calls into this trace as well.
@@ -144,6 +147,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         command.env("IOLAB_APPLY", StrategySpec::join(&specs));
         command.env("IOLAB_ALLOW", consent.text());
     }
+    match arguments.quiet && !arguments.within {
+        true => command.env("IOLAB_QUIET", "1"),
+        false => command.env_remove("IOLAB_QUIET"),
+    };
     let telling = Telling::begin(&mut command, &specs, arguments.quiet, arguments.strict);
     let counting = Counting::begin(&mut command, &specs);
     let wants_a_trace = arguments.record.is_some() || arguments.decisions.is_some();

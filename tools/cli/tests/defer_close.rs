@@ -81,6 +81,51 @@ fn pack(directory: &Path) -> PathBuf {
 const HUNDRED: &str =
     "mkdir r; for i in $(seq 100); do echo \"file $i\" > r/f$i; done; ls r | wc -l";
 
+/// Reads a file that it has written, byte by byte, and prints whether most of that went without the server of the
+/// files (it reads a request by a call; what others may not look at counts as none).
+const READER: &str = r"
+import glob, os
+def requests():
+    read = 0
+    for place in glob.glob('/proc/[0-9]*'):
+        try:
+            words = open(place + '/cmdline', 'rb').read().split(b'\0')
+            if b'mount-server' in words and os.getcwd().encode() in words:
+                read += int(open(place + '/io').read().split('syscr: ')[1].split()[0])
+        except OSError:
+            pass
+    return read
+os.mkdir('made')
+file = os.open('made/kept', os.O_RDWR | os.O_CREAT)
+os.write(file, b'x' * 1000)
+os.lseek(file, 0, 0)
+before = requests()
+assert b''.join(os.read(file, 1) for _ in range(1000)) == b'x' * 1000
+print(requests() - before < 500)
+";
+
+#[test]
+fn a_kept_file_that_was_written_is_read_without_a_request_for_each_byte() {
+    let Some(home) = home() else { return };
+    let home = home.path().canonicalize().unwrap();
+    fs::write(home.join("reader.py"), READER).unwrap();
+    let read = run(&home, "", "python3 reader.py");
+    assert_eq!(words(&read.stdout), "True\n", "{}", words(&read.stderr));
+    assert_eq!(fs::read(home.join("made/kept")).unwrap(), [b'x'; 1000]);
+}
+
+#[test]
+fn a_quiet_run_does_not_say_that_it_needs_a_mount() {
+    let Some(home) = home() else { return };
+    let loud = command(home.path(), "", "mkdir made; echo bytes > made/kept");
+    let words: Vec<_> = loud.get_args().collect();
+    let mut quiet = iolab();
+    quiet.current_dir(home.path()).arg(words[0]).arg("--quiet").args(&words[1..]);
+    let output = quiet.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(fs::read(home.path().join("made/kept")).unwrap(), b"bytes\n");
+}
+
 #[test]
 fn files_are_one_container_while_the_program_runs_and_real_afterwards() {
     let Some(home) = home() else { return };

@@ -116,6 +116,15 @@ pub fn effect(function: Function, detail: Detail) -> Effect {
     }
 }
 
+/// Whether the file system may not have such a place in a file: the least that any for large files has is 2 TiB (ext4
+/// without extents). How far it goes is not to be asked, so it is to answer itself: of a file with such a call what is
+/// held goes out, and this call and all that follow pass.
+#[inline]
+pub const fn is_far(offset: u64) -> bool {
+    const NEAR_BYTES: u64 = 1 << 41;
+    offset >= NEAR_BYTES
+}
+
 /// What an `ioctl` on a regular file means to the strategies that serve it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {

@@ -6,7 +6,7 @@ use super::machine::Machine;
 use super::memory::{self, Direction, Memory};
 use super::table::{self, Description, File, Staged};
 use super::{caution, kernel, life, shared, visit};
-use iolab_policy::insitu::{At, Call, Errno, Interest, Outcome, Whence};
+use iolab_policy::insitu::{At, Call, Errno, Interest, Outcome, Whence, rules};
 use iolab_trace::Function;
 use libc::iovec;
 use std::ffi::{c_int, c_void};
@@ -231,12 +231,10 @@ fn place(offset: Option<i64>) -> Option<At> {
     }
 }
 
-/// Whether the file system may not have such a place in a file: the least that any for large files has is 2 TiB (ext4
-/// without extents). How far it goes is not to be asked, so it answers itself.
+/// Whether the file system has to say itself if it has such a place.
 #[inline]
 fn is_far(offset: i64) -> bool {
-    const NEAR_BYTES: u64 = 1 << 41;
-    offset.unsigned_abs() >= NEAR_BYTES
+    rules::is_far(offset.unsigned_abs())
 }
 
 /// What is held goes out, and the kernel answers this call and all that follow on the file.

@@ -11,6 +11,14 @@ static FILES_LIMITED: AtomicBool = AtomicBool::new(false);
 /// Something failed inside: every file is released by its next call.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
+/// The run says nothing of what strategies do not reach.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is said of what merely passes.
+pub(super) fn be_quiet() {
+    QUIET.store(true, Relaxed);
+}
+
 /// Whether what a call leaves behind has to go out with it.
 #[inline(always)]
 pub(super) fn is_cautious() -> bool {
@@ -29,11 +37,29 @@ pub(super) fn say_once(said: &AtomicBool, what: &str) {
     }
 }
 
+/// The same where nothing is wrong and something merely passes.
+#[cold]
+pub(super) fn remark_once(said: &AtomicBool, what: &str) {
+    if !QUIET.load(Relaxed) {
+        say_once(said, what);
+    }
+}
+
 /// One line, once; from then on everything passes.
 #[cold]
 pub(super) fn give_up(why: &str) {
+    switch_off(why, true);
+}
+
+/// The same where nothing is wrong: the program has a way around the hooks.
+#[cold]
+pub(super) fn step_aside(why: &str) {
+    switch_off(why, !QUIET.load(Relaxed));
+}
+
+fn switch_off(why: &str, is_said: bool) {
     CAUTIOUS.store(true, Relaxed);
-    if !GIVEN_UP.swap(true, Relaxed) {
+    if !GIVEN_UP.swap(true, Relaxed) && is_said {
         kernel::tell(&[why.as_bytes(), b"; strategies are switched off, calls pass as they are"]);
     }
 }
@@ -60,7 +86,7 @@ pub(super) fn say_limited() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if limits_files() {
         let why = "files are limited in size here (RLIMIT_FSIZE), so nothing of them is held back";
-        say_once(&SAID, why);
+        remark_once(&SAID, why);
     }
 }
 

@@ -402,7 +402,7 @@ pub(crate) fn before_unseen_open(directory: c_int, path: usize) {
 #[cold]
 pub(crate) fn step_aside(why: &str) {
     if mode::get().has(Mode::STAGE) {
-        caution::give_up(why);
+        caution::step_aside(why);
         life::release_where(|_| true);
         // What this process opens and looks at is no longer told of, so nobody may hold bytes.
         shared::go_blind();
@@ -480,7 +480,7 @@ pub(crate) fn after_exec_failed() {}
 /// A filter of system calls is about to go up: nothing is held any more from here on.
 pub(crate) fn before_filter() {
     fast_place::give_up();
-    caution::give_up("the program filters its system calls (seccomp)");
+    caution::step_aside("the program filters its system calls (seccomp)");
     life::release_where(|_| true);
     shared::go_blind();
 }
@@ -609,6 +609,9 @@ fn join_run(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
 /// Reads the stage's settings from the environment; true when strategies are to be applied, or files of the
 /// run lie in a fast place.
 pub(crate) fn start(variable: &dyn Fn(&[u8]) -> Option<&'static [u8]>) -> bool {
+    if variable(settings::QUIET_VARIABLE.as_bytes()).is_some() {
+        caution::be_quiet();
+    }
     let has_fast_place = fast_place::start(variable);
     let is_needed = start_strategies(variable) || has_fast_place;
     if is_needed {

@@ -12,6 +12,9 @@ pub(super) const VARIABLE: &str = "IOLAB_APPLY";
 /// The one that carries what the user has consented to.
 pub(super) const CONSENT_VARIABLE: &str = "IOLAB_ALLOW";
 
+/// The one that is there where the run is to say nothing of what strategies do not reach.
+pub(super) const QUIET_VARIABLE: &str = "IOLAB_QUIET";
+
 struct Applied(UnsafeCell<Vec<StrategySpec>>);
 
 // SAFETY: written once by `apply` before `READY`, only read after.
@@ -69,7 +72,7 @@ pub(super) fn strategies_for(
     }
     let chosen = || applied().iter().filter(|spec| chooses(spec, &names));
     if chosen().nth(1).is_some() && !may_stand(&chosen().collect::<Vec<_>>()) {
-        caution::say_once(
+        caution::remark_once(
             &MET,
             "strategies that must not stand on each other choose one file by its two names; it passes",
         );

@@ -70,7 +70,10 @@ pub(super) fn make_room(file: &'static File, length: u64) -> bool {
     let Some(machine) = (unsafe { file.machine() }) else { return false };
     let has_room = machine.make_room(length);
     if !has_room {
-        caution::say_once(&NO_ROOM, "no room in memory for what strategies hold back; files pass");
+        caution::remark_once(
+            &NO_ROOM,
+            "no room in memory for what strategies hold back; files pass",
+        );
         release_inside(file);
     }
     has_room

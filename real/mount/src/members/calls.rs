@@ -235,8 +235,7 @@ impl Members {
             Append::Unlinked(place, id) | Append::Made(place, id) => {
                 let path = self.path_at(state, place)?;
                 state.container(*id)?.writer.append(&Record::Unlink { path: &path })?;
-                let stays =
-                    matches!(append, Append::Made(..)) && state.is_settled(place.directory);
+                let stays = matches!(append, Append::Made(..)) && state.is_settled(place.directory);
                 let member = state.names.find(place);
                 // What was hidden below a name does not take it along.
                 if member.is_some_and(|member| state.names.container(member) == Some(*id)) {

@@ -4,6 +4,7 @@ use iolab_policy::Machine;
 use iolab_policy::insitu::{Action, Event, Holding, Strategy, StrategySpec};
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 const READ_WRITE: Access = Access { read: true, write: true, append: false, synchronous: false };
 
@@ -93,6 +94,40 @@ fn a_synchronous_write_lies_above_what_is_held() {
     assert_eq!(fs::read(file.path()).unwrap(), b"olNEW");
     staged.close(handle).unwrap();
     assert_eq!(fs::read(file.path()).unwrap(), b"olNEW");
+}
+
+#[test]
+fn places_that_files_cannot_have_are_refused_as_the_file_system_does() {
+    for place in [1 << 41, (1 << 44) - 1, 1 << 60, i64::MAX as u64] {
+        let bare = tempfile::tempfile().unwrap();
+        let expected = io::pwrite(&bare, b"x", place).map(|moved| moved as u64).map_err(errno);
+        let (file, mut staged, handle) = scene();
+        let (call, memory) = write(0, b"near");
+        staged.call(handle, call, memory).unwrap();
+        let (call, memory) = write(place, b"x");
+        assert_eq!(staged.call(handle, call, memory), expected, "at {place}");
+        let mut near = [0; 4];
+        file.as_file().read_exact_at(&mut near, 0).unwrap();
+        assert_eq!(&near, b"near");
+        let (call, memory) = write(1, b"EAR");
+        assert_eq!(staged.call(handle, call, memory), Ok(3));
+        assert_eq!(staged.release(handle), Ok(0));
+        let there = bare.metadata().unwrap().len().max(4);
+        assert_eq!(file.as_file().metadata().unwrap().len(), there, "at {place}");
+        file.as_file().read_exact_at(&mut near, 0).unwrap();
+        assert_eq!(&near, b"nEAR");
+    }
+}
+
+#[test]
+fn a_call_far_out_hears_that_bytes_held_before_found_no_room() {
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut staged = staged(&full, write_back());
+    let handle = staged.open(fd(&full), READ_WRITE);
+    let (call, memory) = write(0, b"no room");
+    assert_eq!(staged.call(handle, call, memory), Ok(7));
+    let (call, memory) = write(1 << 50, b"x");
+    assert_eq!(staged.call(handle, call, memory), Err(Errno(28)));
 }
 
 #[test]

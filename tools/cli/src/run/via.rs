@@ -29,7 +29,9 @@ pub(super) fn needed(
         return mounted(arguments, specs, &arguments.command);
     }
     if let Some(spec) = specs.iter().find(|spec| spec.deferral().is_some()) {
-        eprintln!("iolab: --via mount: `{}` needs one", spec.name);
+        if !arguments.quiet {
+            eprintln!("iolab: --via mount: `{}` needs one", spec.name);
+        }
         return mounted(arguments, specs, &arguments.command);
     }
     let first = specs.iter().position(|spec| spec.needs_mount()).unwrap_or(0);
@@ -40,6 +42,9 @@ pub(super) fn needed(
         let program = env::current_exe()
             .map_err(|error| Failure::new(format!("this program cannot be found: {error}")))?;
         let mut inner = vec![program.into_os_string(), "run".into(), "--quiet".into()];
+        if !arguments.quiet {
+            inner.push("--within".into());
+        }
         for spec in &specs {
             inner.extend(["--apply".into(), spec.text.clone().into()]);
         }

@@ -116,6 +116,23 @@ fn a_line_says_at_the_end_what_was_applied() {
 }
 
 #[test]
+fn a_quiet_run_says_nothing_of_what_the_library_lets_pass() {
+    let (home, place) = (tempfile::tempdir().unwrap(), run_place());
+    let said = |words: &[&str]| {
+        let mut run = iolab();
+        run.args(["run", "--apply", "write-back:paths=out"]).args(words).args(["--", "bash", "-c"]);
+        run.arg("ulimit -f 1000; exec python3 -c \"$WRITER\"").env("WRITER", WRITER);
+        let output = run.env("IOLAB_RUN_PLACE", place.path()).current_dir(&home).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        errors(&output)
+    };
+    assert!(said(&[]).contains("iolab: files are limited in size here (RLIMIT_FSIZE)"));
+    assert_eq!(said(&["--quiet"]), "");
+    // The run around this one is not quiet.
+    assert!(said(&["--quiet", "--within"]).contains("(RLIMIT_FSIZE)"));
+}
+
+#[test]
 fn what_strategies_do_not_reach_is_named_and_strict_makes_it_a_failure() {
     need("cc", "gcc");
     let home = tempfile::tempdir().unwrap();
