@@ -379,7 +379,7 @@ fn open_flags(event: &Event) -> OFlags {
     let wanted = match event.function {
         Function::INHERITED => event.argument & (flags::ACCESS_MODE | flags::APPEND),
         // O_DIRECT needs aligned memory, which the trace says nothing about.
-        _ => flags_asked(event) & !(flags::DIRECT | flags::PATH),
+        _ => flags_asked(event) & !flags::DIRECT,
     };
     let known = flags::ACCESS_MODE
         | flags::CREATE
@@ -389,6 +389,7 @@ fn open_flags(event: &Event) -> OFlags {
         | flags::DATA_SYNC
         | flags::SYNC
         | flags::DIRECTORY
+        | flags::PATH
         | flags::TEMPORARY;
     OFlags::from_bits_retain(native_open_flags((wanted & known) as i32) as u32)
 }

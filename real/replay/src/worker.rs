@@ -15,6 +15,7 @@ use iolab_policy::insitu::guest::{StackId, Step};
 use iolab_policy::insitu::{Call, Handle, Outcome, ProcessStep, decided_by};
 use iolab_trace::{Class, Event, Function, Trace};
 use iolab_vocab::{FileId, Nanos};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -364,6 +365,10 @@ impl<'a> ReplayThread<'a> {
         let description = &descriptor.description;
         // Strategies keep positions of their own, other processes move shared ones.
         if !self.context.settings.strategies.is_empty() || description.shared() {
+            return Ok(());
+        }
+        // What was opened for its name alone has none.
+        if rustix::fs::fcntl_getfl(&descriptor.fd).is_ok_and(|how| how.contains(OFlags::PATH)) {
             return Ok(());
         }
         let (expected, real) = (description.position(), position(&descriptor));

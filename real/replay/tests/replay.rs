@@ -319,6 +319,24 @@ fn errors_and_names_come_out_as_recorded() {
 }
 
 #[test]
+fn a_descriptor_that_was_opened_for_the_name_alone_moves_no_bytes() {
+    const O_PATH: i64 = 0o10000000;
+    let mut program = Program::new(&["/there"]);
+    program.sizes[0] = 10;
+    program.open(0, 3, O_PATH);
+    for function in [Function::READ, Function::PWRITE, Function::FTRUNCATE] {
+        program.on(3, Event { offset: 0, length: 1, result: -9, ..Event::of(function) });
+    }
+    program.close(3);
+    for strategies in [&[][..], &["write-back"]] {
+        let scratch = tempfile::tempdir().unwrap();
+        let summary = replay_into(scratch.path(), &program.trace, strategies);
+        assert_eq!((summary.calls, summary.skipped.len()), (5, 0));
+        assert_eq!(contents(scratch.path())["there"].len(), 10);
+    }
+}
+
+#[test]
 fn a_path_that_counts_from_no_directory_leads_nowhere() {
     let mut program = Program::new(&["/f", "/g"]);
     for function in [Function::RENAMEAT, Function::OPENAT, Function::UNLINKAT] {
