@@ -124,6 +124,7 @@ impl<C, P: Clone> Link<C, P> {
         context: C,
         out: &mut Vec<A>,
     ) {
+        self.pass_over_absence(now);
         if self.asked.is_empty() {
             (self.silent_since, self.heard, self.pinged) = (now, now, now);
             if self.is_given_up {
@@ -264,6 +265,7 @@ impl<C, P: Clone> Link<C, P> {
     pub(crate) fn disconnected<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
         let wait = if self.state == State::Up { Nanos::ZERO } else { RETRY_AFTER };
         let was_up = self.state == State::Up;
+        self.pass_over_absence(now);
         self.state = State::Down { retry_at: now.after(wait) };
         if was_up && self.asked.is_empty() && !is_planted(Plant::OpensForgotten) {
             // Who is not seen for long is forgotten, with the files it has open.
@@ -299,12 +301,14 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// Who is woken long after the wish was not there to hear anybody or to ask for a sign of life: it was suspended, as a
-    /// job by its scheduler or a virtual machine with all that runs in it. That time is nobody's silence.
+    /// job by its scheduler or a virtual machine with all that runs in it. That time is nobody's silence. Whatever comes first
+    /// then finds it, as a new wish forgets the old one; and nobody is heard of later than now.
     fn pass_over_absence(&mut self, now: Nanos) {
         let absence = now.since(self.woken_at);
-        if absence >= PING_AFTER {
-            self.silent_since = self.silent_since.after(absence);
-            self.heard = self.heard.after(absence);
+        if !self.asked.is_empty() && absence >= PING_AFTER {
+            self.silent_since = self.silent_since.after(absence).min(now);
+            self.heard = self.heard.after(absence).min(now);
+            self.woken_at = now;
         }
     }
 
@@ -488,6 +492,42 @@ mod tests {
         assert!(link.woke(at(1_000), out).is_empty());
         // It wished to be woken at 2 s: two seconds of silence have been heard.
         assert_eq!(given_up(&mut link, 1_000_000), (1_006_000, vec![1]));
+    }
+
+    #[test]
+    fn a_suspension_is_no_silence_whatever_is_met_first_after_it() {
+        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        let question = || Message::Look { path: b"/".to_vec() };
+        let suspended = |out: &mut Vec<Wished>| {
+            let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8));
+            link.connected(at(0), Incarnation(1), false, out);
+            link.ask(at(0), question(), None, 1, out);
+            assert!(link.woke(at(1), out).is_empty());
+            link
+        };
+        let out = &mut Vec::<Wished>::new();
+        let mut link = suspended(out);
+        link.ask(at(1_000), question(), None, 2, out);
+        assert!(link.woke(at(1_001), out).is_empty(), "a call");
+        let mut link = suspended(out);
+        link.disconnected(at(1_000), out);
+        assert!(link.woke(at(1_001), out).is_empty(), "a connection that was lost");
+    }
+
+    #[test]
+    fn who_falls_silent_after_a_suspension_is_waited_for_no_longer_than_others() {
+        let at = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        let question = || Message::Look { path: b"/".to_vec() };
+        let mut link: Link<u32, ()> = Link::new(Party::Metadata, at(8));
+        let out = &mut Vec::<Wished>::new();
+        link.connected(at(0), Incarnation(1), false, out);
+        link.ask(at(0), question(), None, 1, out);
+        link.ask(at(0), question(), None, 2, out);
+        // An hour later an answer is there, and is heard before anything else.
+        assert_eq!(link.replied(at(3_600), Request(1), out), Some(1));
+        let mut given_up = (3_600..3_620).map(|second| (second, link.woke(at(second), out)));
+        let (second, lost) = given_up.find(|(_, lost)| !lost.is_empty()).expect("it is given up");
+        assert_eq!((second, lost), (3_608, vec![2]));
     }
 
     #[test]
