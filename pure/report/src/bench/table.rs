@@ -5,6 +5,7 @@
 
 use super::{Labels, Latency, Measurement, Settings, Summary, shown_pattern};
 use crate::csv::lines;
+use crate::text::duration;
 use iolab_vocab::format_bytes;
 use std::collections::BTreeSet;
 
@@ -106,24 +107,6 @@ fn notes(m: &Measurement) -> String {
     notes.extend((m.short > 0).then(|| format!("{} short", m.short)));
     notes.extend(m.invalid.as_ref().map(|why| format!("[INVALID] {why}")));
     notes.join(", ")
-}
-
-/// A time with a unit that leaves three digits.
-fn duration(ns: u64) -> String {
-    match ns as f64 {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{} us", three(ns / 1e3)),
-        ns if ns < 1e9 => format!("{} ms", three(ns / 1e6)),
-        ns => format!("{} s", three(ns / 1e9)),
-    }
-}
-
-fn three(value: f64) -> String {
-    match value {
-        v if v < 10.0 => format!("{v:.2}"),
-        v if v < 100.0 => format!("{v:.1}"),
-        v => format!("{v:.0}"),
-    }
 }
 
 /// The repetitions of each phase together.
@@ -248,13 +231,6 @@ fn optional(value: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_has_the_unit_that_leaves_three_digits() {
-        let times = [999, 1500, 25_000, 250_000, 2_500_000, 3_000_000_000];
-        let wanted = ["999 ns", "1.50 us", "25.0 us", "250 us", "2.50 ms", "3.00 s"];
-        assert_eq!(times.map(duration), wanted);
-    }
 
     #[test]
     fn what_is_special_about_a_measurement_stands_in_its_notes() {
