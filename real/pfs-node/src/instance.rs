@@ -3,6 +3,8 @@
 //! ```text
 //! DIR/instance.toml       what was chosen when it was made
 //! DIR/lock                locked by the process that runs it, whose number it holds
+//! DIR/bound               locked by it, too, where it ends with a run
+//! DIR/runs                locked by the runs on it
 //! DIR/metadata.socket, DIR/server-K.socket, DIR/cache-K.socket
 //! DIR/metadata/           journal of names
 //! DIR/server-K/data/      subfiles
@@ -84,7 +86,7 @@ pub struct Description {
 }
 
 /// What somebody wishes of an instance; what is left open is as it was, or as usual.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wish {
     /// I/O servers.
     pub servers: Option<u32>,
@@ -475,6 +477,8 @@ pub struct Instance {
     /// Memory that clients and servers share; if nothing is said, a part of the host's.
     pub window_memory: Option<u64>,
     _lock: File,
+    /// Locked where the process ends with whoever started it.
+    _bond: Option<File>,
 }
 
 impl Instance {
@@ -531,7 +535,19 @@ impl Instance {
         };
         tape::record(&directory, wish.events.as_deref())?;
         let window_memory = wish.window_memory;
-        Ok(Instance { directory, description, window_memory, _lock: lock })
+        Ok(Instance { directory, description, window_memory, _lock: lock, _bond: None })
+    }
+
+    /// Says that this process ends with whoever started it: others had better not count on it.
+    pub fn bind(&mut self) -> Result<(), Refusal> {
+        let path = self.directory.join(BOUND);
+        let opened = File::options().write(true).create(true).truncate(false).open(&path);
+        let locked = opened.and_then(|file| {
+            rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)?;
+            Ok(file)
+        });
+        self._bond = Some(locked.map_err(|error| unwritable(&path, &error))?);
+        Ok(())
     }
 
     /// The directory of an I/O server's subfiles.
@@ -640,7 +656,31 @@ fn process(pid: u32) -> String {
     format!("process {pid}")
 }
 
+/// The process that serves a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServingNode {
+    /// Its number.
+    pub pid: u32,
+    /// Whether it ends with whoever started it.
+    pub is_bound: bool,
+}
+
+/// What is locked by a node that ends with whoever started it.
+const BOUND: &str = "bound";
+
+/// Whether the node of a directory ends with whoever started it.
+fn is_bound(directory: &Path) -> bool {
+    let file = File::open(directory.join(BOUND));
+    file.is_ok_and(|it| rustix::fs::flock(&it, FlockOperation::NonBlockingLockExclusive).is_err())
+}
+
 /// The process that serves a directory, if one does.
+pub fn serving_node(directory: &Path) -> Result<Option<ServingNode>, Refusal> {
+    let pid = serving(directory)?;
+    Ok(pid.map(|pid| ServingNode { pid, is_bound: is_bound(directory) }))
+}
+
+/// The number of the process that serves a directory, if one does.
 pub fn serving(directory: &Path) -> Result<Option<u32>, Refusal> {
     Description::read(directory)?;
     let path = directory.join("lock");
@@ -754,8 +794,12 @@ mod tests {
             layout: Some("stripe:unit=64k,count=2".into()),
             ..Wish::default()
         };
-        let instance = Instance::take(&directory, &wish).unwrap();
+        let mut instance = Instance::take(&directory, &wish).unwrap();
         assert_eq!(serving(&directory), Ok(Some(std::process::id())));
+        let is_bound = || serving_node(&directory).map(|node| node.is_some_and(|it| it.is_bound));
+        assert_eq!(is_bound(), Ok(false));
+        instance.bind().unwrap();
+        assert_eq!(is_bound(), Ok(true));
         refused(Instance::take(&directory, &wish), &process(std::process::id()));
         let description = instance.description.clone();
         drop(instance);

@@ -90,6 +90,12 @@ impl StandIns {
         }
     }
 
+    /// Whether the file of a name is known to be one.
+    pub fn has(&self, path: &[u8]) -> bool {
+        let is_full = self.words[0].load(Ordering::Acquire) >= FULL;
+        !is_full && fs::stat(path).is_ok_and(|status| self.may_have(status.st_dev, status.st_ino))
+    }
+
     /// A file is one from now on.
     pub(crate) fn note(&self, status: &Stat) {
         let member = member(status.st_dev, status.st_ino);

@@ -7,6 +7,7 @@ mod files;
 mod launch;
 mod replay;
 mod run;
+mod runs;
 mod standing;
 mod status;
 

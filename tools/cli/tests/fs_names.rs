@@ -181,6 +181,59 @@ fn what_is_in_the_file_system_counts_whatever_its_stand_in_has() {
 }
 
 #[test]
+fn several_runs_at_a_time_use_a_file_system_that_is_served() {
+    let home = tempfile::tempdir().unwrap();
+    let at = home.path().canonicalize().unwrap();
+    fs::write(at.join("from"), pattern()).unwrap();
+    let tool = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_iolab"))
+            .arg("fs")
+            .args(words)
+            .current_dir(&at)
+            .output();
+        let output = output.unwrap();
+        (output.status.code(), said(&output.stdout), said(&output.stderr))
+    };
+    assert_eq!(tool(&["up", "--dir", "fs", "--servers", "2"]).0, Some(0));
+    let keep: &[&str] = &["--dir", "fs", "--keep"];
+    // Each sees what the other one has made, by the names of plain files.
+    let until = |name: &str| format!("until [ -e {name} ]; do sleep 0.01; done");
+    let first = format!("$MAKE from ${{IN}}x; touch one; {}; stat -c %s y", until("two"));
+    let first = script(&at, Some(keep), &first).stdout(Stdio::piped()).spawn().unwrap();
+    let second = format!("{}; stat -c %s x; $MAKE from ${{IN}}y; touch two", until("one"));
+    let second = script(&at, Some(keep), &second).output().unwrap();
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(said(&second.stdout), "300000\n", "{}", said(&second.stderr));
+    assert_eq!(said(&first.stdout), "300000\n");
+    assert!(
+        !at.join("x").exists() && !at.join("y").exists(),
+        "nothing stands in after the last run"
+    );
+    assert!(tool(&["ls", "-r", "--dir", "fs"]).1.contains("x"));
+
+    for (words, hint) in [
+        (&["--dir", "fs"][..], "--keep"),
+        (&["--dir", "fs", "--keep", "--servers", "3"][..], "leave out"),
+    ] {
+        let (code, _, told) = tool(&[&["run"], words, &["--", "true"]].concat());
+        assert!(
+            code == Some(1) && told.contains("is served by process") && told.contains(hint),
+            "{told}"
+        );
+    }
+    assert_eq!(tool(&["stop", "--dir", "fs"]).0, Some(0));
+    assert_eq!(tool(&["run", "--dir", "fs", "--", "true"]).0, Some(0));
+    assert!(
+        fs::read(at.join("x")).unwrap() == pattern()
+            && fs::read(at.join("y")).unwrap() == pattern()
+    );
+    // The servers of a run end with it, and are nobody else's.
+    let text = "$IOLAB fs run --dir fs --keep -- true";
+    let inner = script(&at, Some(keep), text).output().unwrap();
+    assert!(said(&inner.stderr).contains("ends with the run"), "{}", said(&inner.stderr));
+}
+
+#[test]
 fn names_that_are_kept_or_go_elsewhere_leave_nothing_behind() {
     let make = "mkdir -p d; $MAKE from ${IN}d/x; stat -c %s d/x";
     for options in [["--dir", "fs", "--keep"], ["--stage-out", "there", "--servers=2"]] {

@@ -230,7 +230,10 @@ pub(super) fn start(directory: &Path, wish: &Wish, life: Life) -> Result<Started
 
 pub(super) fn node(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
     let signals = node::Signals::block();
-    let begun = Instance::take(&arguments.dir, &arguments.shape.wish()).and_then(|instance| {
+    let begun = Instance::take(&arguments.dir, &arguments.shape.wish()).and_then(|mut instance| {
+        if arguments.bound {
+            instance.bind()?;
+        }
         let log = instance.directory.join("node.log");
         Ok((node::Node::start(instance)?, log))
     });

@@ -5,6 +5,7 @@
 //! could not be exported stays where it is, and is named.
 
 use super::launch::{Shape, start};
+use super::runs;
 use super::{Place, copy, failure, name_of, shown};
 use crate::failure::Failure;
 use crate::record::{Recorder, launch_failure};
@@ -16,7 +17,7 @@ use iolab_pfs::client::Call;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::{Code, Kind};
 use iolab_pfs_node::chosen::{self, Chosen};
-use iolab_pfs_node::instance::{Description, Wish};
+use iolab_pfs_node::instance::{self, Description, ServingNode, Wish};
 use iolab_pfs_node::launch::{Life, Started};
 use iolab_pfs_node::stand_ins::{self, StandIns};
 use iolab_pfs_node::{Client, NoMemory, files, plain};
@@ -32,7 +33,7 @@ use std::{env, fs};
 ///
 /// Files that the program creates or opens for writing through MPI-IO in this directory or below live in
 /// the file system; at the end they become plain files. POSIX calls of all its processes see them meanwhile.
-/// The exit code is the command's.
+/// The exit code is the command's. With --keep it may be one that `iolab fs up` serves, for several runs at a time.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -89,24 +90,31 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let scope = Scope::of(&arguments.files)?;
     let home = Home::of(arguments.dir.as_deref())?;
     let wish = arguments.shape.wish();
-    let started = start(&home.directory, &wish, Life::Bound);
-    let node = Some(started.inspect_err(|_| home.go())?);
-    let mut keeper = Keeper { home: &home, wish, node, left: SUCCESSORS };
+    let servers = match joined(arguments, &wish)? {
+        true => Servers::OfOthers,
+        false => {
+            let started = start(&home.directory, &wish, Life::Bound);
+            Servers::Own { node: Some(started.inspect_err(|_| home.go())?), left: SUCCESSORS }
+        }
+    };
+    let mut keeper = Keeper { home: &home, wish, servers };
     let staged = stage_in(&home, &arguments.stage_in);
     let mut recorder = None;
     let ended = staged.and_then(|staged| {
-        stand_for_all(&home, &scope)?;
+        let place = stand_for_all(&home, &scope)?;
         let trace = arguments.trace.as_deref();
         recorder = trace.map(|it| Recorder::of_job(it, &arguments.command)).transpose()?;
         let recording = recorder.as_mut().map(|it| &mut it.recording);
         let ending = carry_out(arguments, &libraries, (&scope, recording), &mut keeper)?;
-        Ok((staged, ending))
+        Ok((staged, place, ending))
     });
-    let (staged, ending) = match ended {
+    let (staged, place, ending) = match ended {
         Ok(ended) => ended,
         Err(failure) => {
             // The program has not run, so nothing is lost.
-            let _ = keeper.node.map(Started::stop);
+            if let Servers::Own { node, .. } = keeper.servers {
+                let _ = node.map(Started::stop);
+            }
             recorder.into_iter().for_each(|recorder| recorder.recording.discard());
             home.go();
             return Err(failure);
@@ -115,10 +123,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let saved = recorder.map_or(Ok(()), Recorder::save);
     let node = keeper.end()?;
     let exported = match arguments.keep {
-        true => keep(&scope, &home),
+        true => keep(&scope, &home, &place),
         false => export(arguments, &scope, &home, &staged),
     };
-    let stopped = node.stop();
+    let stopped = node.map_or(Ok(()), Started::stop);
     exported.map_err(|failure| {
         let place = home.directory.display();
         failure
@@ -132,6 +140,33 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     home.go();
     saved?;
     Ok(ExitCode::from(ending.follow()))
+}
+
+/// Whether the run is on a file system that is served already, and may be.
+fn joined(arguments: &Arguments, wish: &Wish) -> Result<bool, Failure> {
+    let Some(directory) = &arguments.dir else { return Ok(false) };
+    // Whatever else is the matter with it is told by who would serve it.
+    let Ok(Some(ServingNode { pid, is_bound })) = instance::serving_node(directory) else {
+        return Ok(false);
+    };
+    let place = directory.display();
+    let served = |what: &str| format!("{place} is served by process {pid}, {what}");
+    if is_bound {
+        return Err(Failure::new(served("which ends with the run that it is for")).hint(
+            "wait for the end of that run, or serve it for both by `iolab fs up --dir DIR`",
+        ));
+    }
+    if !arguments.keep {
+        return Err(Failure::new(served("and other runs may use its files")).hint(format!(
+            "leave yours there by --keep, or end it first with `iolab fs stop --dir {place}`"
+        )));
+    }
+    if *wish != Wish::default() {
+        return Err(Failure::new(served("which is as it was started")).hint(
+            "leave out what says how it is to be, or end it and start it anew with `iolab fs up`",
+        ));
+    }
+    Ok(true)
 }
 
 /// Whether the class of durability that is asked for, or that the directory has, is `none`.
@@ -240,11 +275,12 @@ fn stage_in(home: &Home, sources: &[PathBuf]) -> Result<BTreeSet<Vec<u8>>, Failu
 }
 
 /// Sees that files which are there before the program have their places among plain ones.
-fn stand_for_all(home: &Home, scope: &Scope) -> Result<(), Failure> {
-    let place =
+fn stand_for_all(home: &Home, scope: &Scope) -> Result<runs::Place, Failure> {
+    let named =
         |error: std::io::Error| Failure::new(format!("{}: {error}", home.directory.display()));
-    StandIns::begin(&home.directory).map_err(place)?;
-    let Some(stand_ins) = StandIns::of(&home.directory) else { return Ok(()) };
+    let place =
+        runs::Place::take(&home.directory, || StandIns::begin(&home.directory).map_err(named))?;
+    let Some(stand_ins) = StandIns::of(&home.directory) else { return Ok(place) };
     let (client, chosen) = (home.client()?, scope.chosen());
     let all = files::walk(&client, b"/").map_err(|error| failure(b"/", error))?;
     for (path, it) in all.iter().filter(|(path, it)| it.kind == Kind::File && chosen.holds(path)) {
@@ -253,7 +289,7 @@ fn stand_for_all(home: &Home, scope: &Scope) -> Result<(), Failure> {
             eprintln!("iolab: warning: {name} is not seen by POSIX calls: {error}");
         }
     }
-    Ok(())
+    Ok(place)
 }
 
 /// Looks after the servers of a run: they and the command end with this process. Servers that end before
@@ -261,9 +297,15 @@ fn stand_for_all(home: &Home, scope: &Scope) -> Result<(), Failure> {
 struct Keeper<'a> {
     home: &'a Home,
     wish: Wish,
-    node: Option<Started>,
-    /// Successors that there may still be.
-    left: u32,
+    servers: Servers,
+}
+
+/// Whose the servers are.
+enum Servers {
+    /// The run's own, and how many successors they may still get.
+    Own { node: Option<Started>, left: u32 },
+    /// They were there before, and stay.
+    OfOthers,
 }
 
 /// A node that ends again and again is of no use to anybody.
@@ -275,8 +317,11 @@ impl Watcher for Keeper<'_> {
     }
 
     fn tick(&mut self) -> Duration {
-        if self.left > 0 && self.node.as_mut().is_none_or(Started::has_ended) {
-            self.left -= 1;
+        if let Servers::Own { node, left } = &mut self.servers
+            && *left > 0
+            && node.as_mut().is_none_or(Started::has_ended)
+        {
+            *left -= 1;
             match self.succeed() {
                 Ok(()) => {}
                 Err(failure) => eprintln!("iolab: warning: {}", failure.message()),
@@ -288,24 +333,29 @@ impl Watcher for Keeper<'_> {
 
 impl Keeper<'_> {
     fn succeed(&mut self) -> Result<(), Failure> {
-        self.node = None;
+        let Servers::Own { node, .. } = &mut self.servers else { return Ok(()) };
+        *node = None;
         let place = self.home.directory.display();
         eprintln!(
             "iolab: warning: the servers have ended and are started again; see {place}/node.log"
         );
-        self.node = Some(start(&self.home.directory, &self.wish, Life::Bound)?);
+        *node = Some(start(&self.home.directory, &self.wish, Life::Bound)?);
         Ok(())
     }
 
-    /// The servers at the end, alive.
-    fn end(mut self) -> Result<Started, Failure> {
-        if self.node.as_mut().is_none_or(Started::has_ended) {
+    /// The servers at the end, alive; none where they are not the run's own.
+    fn end(mut self) -> Result<Option<Started>, Failure> {
+        let Servers::Own { node, .. } = &mut self.servers else { return Ok(None) };
+        if node.as_mut().is_none_or(Started::has_ended) {
             self.succeed().map_err(|failure| {
                 let place = self.home.directory.display();
                 failure.note(format!("the file system of the run is kept in {place}"))
             })?;
         }
-        Ok(self.node.expect("they are there or were started"))
+        match self.servers {
+            Servers::Own { node, .. } => Ok(node),
+            Servers::OfOthers => Ok(None),
+        }
     }
 }
 
@@ -333,10 +383,20 @@ fn carry_out(
     ending.map_err(launch_failure)
 }
 
-/// Leaves files where they are: nothing stands in for them.
-fn keep(scope: &Scope, home: &Home) -> Result<(), Failure> {
+/// Leaves files where they are: nothing stands in for them, once no run is left that may look for them.
+fn keep(scope: &Scope, home: &Home, place: &runs::Place) -> Result<(), Failure> {
+    let is_last = place.is_alone().map_err(|error| {
+        Failure::new(format!("{}: {error}", home.directory.join("runs").display()))
+    })?;
+    if !is_last {
+        return Ok(());
+    }
     let all = files::walk(&home.client()?, b"/").map_err(|error| failure(b"/", error))?;
-    for (path, _) in all.iter().filter(|(path, it)| it.kind == Kind::File && scope.holds(path)) {
+    let stand_ins = StandIns::of(&home.directory);
+    // Those of the runs that ended before are still there.
+    let stands = |path: &[u8]| stand_ins.as_ref().is_some_and(|it| it.has(path));
+    let ours = |path: &[u8]| scope.holds(path) || stands(path);
+    for (path, _) in all.iter().filter(|(path, it)| it.kind == Kind::File && ours(path)) {
         stand_ins::withdraw(path);
     }
     Ok(())

@@ -1,0 +1,63 @@
+//! The runs on a file system: several at a time where it is served for all of them.
+//!
+//! Each has a lock on a file in its directory, which ends with the process, so that the first of them begins the set of
+//! what stands in for files, and the last one knows that nobody looks at these any more.
+
+use crate::failure::Failure;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::Path;
+
+/// The place of a run among those on a file system, for as long as it lives.
+pub(super) struct Place {
+    file: File,
+}
+
+impl Place {
+    /// Takes a place. While it is the only one, `first` is carried out, and all others wait.
+    pub(super) fn take(
+        directory: &Path,
+        first: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Place, Failure> {
+        let path = directory.join("runs");
+        let said = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+        let opened =
+            File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let place = Place { file: opened.map_err(said)? };
+        if place.is_alone().map_err(|error| said(error.into()))? {
+            first()?;
+        }
+        flock(&place.file, FlockOperation::LockShared).map_err(|error| said(error.into()))?;
+        Ok(place)
+    }
+
+    /// Whether no other run has a place; none gets one from now on, until this one is given up.
+    pub(super) fn is_alone(&self) -> Result<bool, Errno> {
+        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_several_runs_begins_and_the_last_one_is_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let mut begun = 0;
+        let mut take = || Place::take(home.path(), || Ok(begun += 1)).map_err(|_| ()).unwrap();
+        let (one, two) = (take(), take());
+        assert_eq!(begun, 1);
+        assert_eq!(one.is_alone(), Ok(false));
+        drop(one);
+        assert_eq!(two.is_alone(), Ok(true));
+        drop(two);
+        Place::take(home.path(), || Ok(begun += 1)).map_err(|_| ()).unwrap();
+        assert_eq!(begun, 2);
+    }
+}
