@@ -33,6 +33,7 @@ mod order;
 mod overview;
 mod range;
 mod spent;
+mod sums;
 mod timeline;
 
 use crate::chart::Chart;
@@ -41,9 +42,9 @@ use iolab_trace::Trace;
 pub use crate::table::{Cell, Table, Tone};
 pub use comparison::{compare, label};
 pub use head::{Kind, span};
-pub use html::render;
+pub use html::{PAGE_MAX, Rendered, render, render_within};
 pub use range::{RangeTables, Sum, class_of, range};
-pub use timeline::encode;
+pub use timeline::{encode, encode_in_cells};
 
 /// A page, from top to bottom.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +73,8 @@ pub struct Timeline<'a> {
     pub stretches: Option<usize>,
     /// Set where `trace` is a part of a larger one.
     pub part: Option<Part>,
+    /// Rows of `trace` that stand as single calls, however large the page.
+    pub kept: Vec<usize>,
 }
 
 /// Which part of a trace is on a page.
@@ -79,14 +82,19 @@ pub struct Timeline<'a> {
 pub struct Part {
     /// The number that each of its rows has in the whole trace.
     pub rows: Vec<u32>,
-    /// How many rows that has.
-    pub of: usize,
+    /// How many rows of that are not in it, where some were chosen.
+    pub left_out: Option<usize>,
 }
 
 impl<'a> Timeline<'a> {
     /// The whole of a trace with its own times.
     pub fn new(label: impl Into<String>, trace: &'a Trace) -> Timeline<'a> {
-        Timeline { label: label.into(), trace, stretches: None, part: None }
+        Timeline { label: label.into(), trace, stretches: None, part: None, kept: Vec::new() }
+    }
+
+    /// The number that a row of it has in the whole trace.
+    fn number(&self, row: u32) -> u32 {
+        self.part.as_ref().map_or(row, |part| part.rows[row as usize])
     }
 }
 

@@ -6,9 +6,10 @@ use crate::failure::Failure;
 use crate::output::{Kind, Output};
 use crate::trace_file;
 use clap::Args;
-use iolab_report::page::{Part, compare, fragment_of_row, render};
+use iolab_report::page::{PAGE_MAX, Page, Part, Rendered, compare, fragment_of_row, render_within};
 use iolab_trace::Trace;
 use iolab_vocab::{format_bytes, parse_bytes};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,13 +30,24 @@ pub(crate) struct Arguments {
     at: Option<Place>,
     #[command(flatten)]
     wanted: part::Wanted,
-    /// Write no page that is larger: browsers open some tens of MiB within seconds
-    #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = size)]
-    max_size: u64,
+    /// Write no page that is larger: of traces that do not fit, calls are added up in cells of time, all but those that
+    /// failed and the longest; browsers open some tens of MiB within seconds
+    #[arg(long, value_name = "SIZE", default_value_t = Size(PAGE_MAX), value_parser = size)]
+    max_size: Size,
 }
 
-fn size(text: &str) -> Result<u64, String> {
-    parse_bytes(text).map_err(|error| error.to_string())
+/// A number of bytes, as people write it.
+#[derive(Clone, Copy)]
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}m", self.0 >> 20)
+    }
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    parse_bytes(text).map(Size).map_err(|error| error.to_string())
 }
 
 /// Where a page is to open.
@@ -77,21 +89,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for (timeline, part) in page.timelines.iter_mut().zip(parts) {
         timeline.part = part;
     }
-    let page = render(&page);
-    fits(&page, arguments.max_size)?;
-    write(output, &page, fragment.as_deref())?;
+    if let (Some(place), Some(first)) = (arguments.at, page.timelines.first_mut()) {
+        let part = first.part.as_ref();
+        let row =
+            part.map_or(Some(place.row), |part| part.rows.binary_search(&(place.row as u32)).ok());
+        first.kept.extend(row);
+    }
+    let Rendered { html, gathered_count } = fitting(&page, arguments.max_size.0)?;
+    if gathered_count > 0 {
+        let all: usize = page.timelines.iter().map(|timeline| timeline.trace.events.len()).sum();
+        note(gathered_count, all);
+    }
+    write(output, &html, fragment.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a page is small enough to be written.
-fn fits(page: &[u8], max_size: u64) -> Result<(), Failure> {
-    let size = page.len() as u64;
-    if size <= max_size {
-        return Ok(());
-    }
-    let [size, most] = [size, max_size].map(format_bytes);
-    Err(Failure::new(format!("the page would have {size}, more than {most}"))
-        .hint("choose a part by --from and --to, --ranks or --files, or allow more by --max-size"))
+/// The page, small enough to be written.
+fn fitting(page: &Page<'_>, max_size: u64) -> Result<Rendered, Failure> {
+    render_within(page, max_size).ok_or_else(|| {
+        Failure::new(format!("not even sums of calls fit a page of {}", format_bytes(max_size)))
+            .hint(
+                "choose a part by --from and --to, --ranks or --files, or allow more by --max-size",
+            )
+    })
+}
+
+/// Says what of the traces does not stand as single calls.
+fn note(gathered: usize, all: usize) {
+    eprintln!(
+        "note: {gathered} of {all} rows are added up in cells of time, to fit the page; for single ones choose a part by \
+         --from and --to, --ranks or --files, or allow more by --max-size"
+    );
 }
 
 /// What the page's address ends in to open at that place of the first trace.

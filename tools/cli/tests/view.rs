@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use iolab_trace::{Event, FileEntry, Function, Header, ProcessEntry, Trace};
-use iolab_vocab::{FileId, Nanos};
+use iolab_vocab::{FileId, Nanos, Random, Seed};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -120,6 +120,49 @@ fn a_part_that_is_empty_or_badly_told_and_a_page_that_is_too_large_leave_no_page
         assert!(!output.status.success() && errors.contains(told), "{arguments:?}: {errors}");
         assert!(!directory.path().join("a.html").exists(), "{arguments:?}");
     }
+}
+
+#[test]
+fn calls_that_do_not_fit_the_page_are_added_up_and_those_pointed_at_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = Random::new(Seed(3));
+    let mut now = 0;
+    let call = |_| {
+        let start = now + random.below(1000);
+        now = start + random.below(100_000);
+        let offset = random.below(1 << 40) as i64;
+        Event {
+            offset,
+            length: 64,
+            result: 64,
+            start: Nanos(start),
+            end: Nanos(now),
+            ..Event::of(Function::PWRITE)
+        }
+    };
+    let events: Vec<Event> = (0..60_000).map(call).collect();
+    let header = Header { processes: vec![ProcessEntry::default()], ..Header::default() };
+    let trace = Trace { header, events, ..Trace::default() };
+    iolab_iot::write(&trace, File::create(directory.path().join("a.iot")).unwrap()).unwrap();
+    let (whole, small) = (directory.path().join("whole.html"), directory.path().join("small.html"));
+    let output = view(directory.path(), &["a.iot", "-o", "whole.html"]);
+    assert!(output.status.success() && output.stderr.is_empty());
+    assert_eq!(
+        (&head_of(&whole)["count"], &head_of(&whole)["cell_ns"]),
+        (&60_000.into(), &serde_json::Value::Null)
+    );
+
+    let most = fs::metadata(&whole).unwrap().len() - 1;
+    let arguments =
+        ["a.iot", "-o", "small.html", "--max-size", &format!("{most}"), "--at", "row=31234"];
+    let output = view(directory.path(), &arguments);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && told.contains("of 60000 rows are added up"), "{told}");
+    assert!(fs::metadata(&small).unwrap().len() <= most);
+    let head = head_of(&small);
+    assert_eq!(head["stands_for"], 60_000);
+    assert!(head["count"].as_u64().unwrap() < 60_000 && head["cell_ns"].as_u64().unwrap() > 0);
+    assert_eq!(head["end_ns"], head_of(&whole)["end_ns"]);
 }
 
 #[test]

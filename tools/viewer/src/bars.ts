@@ -29,6 +29,7 @@ export function bars(found: Distributions, isDark: boolean, find: (query: string
   const made = element("div", { class: "distributions" });
   for (const name of Object.keys(AXES) as Of[]) made.append(figure(AXES[name], found[name], isDark, find));
   if (found.onlyCounted) made.append(element("p", { class: "quiet" }, `Of ${count(found.onlyCounted)} calls on streams neither is known: they were only counted.`));
+  if (found.gathered) made.append(element("p", { class: "quiet" }, `Of ${count(found.gathered)} calls neither is told: they are added up on this page.`));
   return made;
 }
 

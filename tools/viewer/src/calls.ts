@@ -28,9 +28,10 @@ export function* longest(runs: { run: LoadedRun; index: number }[], range: Range
   let least = -1;
   for (const { run, index: runIndex } of runs) {
     const { start, end } = run.data;
+    const gathered = run.details?.calls;
     yield* shownIn(run, range, (at) => {
       const time = end[at] - start[at];
-      if (time <= least) return;
+      if (time <= least || gathered?.[at]) return;
       kept.push({ call: { run: runIndex, index: at }, time });
       if (kept.length < LONGEST_MAX * 8) return;
       order();
@@ -56,6 +57,7 @@ function factsOf(run: LoadedRun, at: number, row: number) {
     start: data.start[at],
     end: data.end[at],
     row: details!.row[at],
+    calls: details!.calls?.[at] || 1,
   };
 }
 
@@ -82,11 +84,11 @@ export function callTable(runs: LoadedRun[], calls: Call[], chosen: (call: Call)
 
 /** The calls of a range that are shown as comma-separated values, row by row of the timeline; times in nanoseconds. */
 export function callsCsv(run: LoadedRun, range: Range): string {
-  const rows: (string | number)[][] = [["row", "process", "layer", "function", "file", "start_ns", "end_ns", "offset", "length", "result"]];
+  const rows: (string | number)[][] = [["row", "process", "layer", "function", "file", "start_ns", "end_ns", "offset", "length", "result", "calls"]];
   const reading = shownIn(run, range, (at, ofRow) => {
     if (rows.length > ROWS_MAX) return;
-    const { process, entry, file, offset, length, result, start, end, row } = factsOf(run, at, ofRow);
-    rows.push([row, process, entry.layer, entry.name, file, start, end, offset ?? "", length ?? "", result]);
+    const { process, entry, file, offset, length, result, start, end, row, calls } = factsOf(run, at, ofRow);
+    rows.push([row, process, entry.layer, entry.name, file, start, end, offset ?? "", length ?? "", result, calls]);
   });
   while (!reading.next().done);
   return lines(rows);

@@ -30,6 +30,8 @@ export function summary({ data, files, details }: LoadedRun, index: number): Fac
     { name: "duration", text: duration(data.end[index] - data.start[index]) },
   ];
   if (file !== undefined && file >= 0) facts.splice(1, 0, { name: "file", text: data.head.files[file] });
+  const gathered = details?.calls?.[index];
+  if (gathered) return [...facts.slice(0, -1), ...sumOf(data, details, entry, index)];
   if (details && details.length[index] >= 0) facts.push({ name: lengthName(entry.kind), text: bytes(details.length[index]) });
   if (details && details.result[index] < 0) facts.push({ name: "result", text: resultText(entry.kind, details.result[index]) });
   return facts;
@@ -41,6 +43,12 @@ export function facts(data: TraceData, details: Details, files: Int32Array, inde
   const process = data.head.processes[processOf(data, index).process];
   const found: Fact[] = [{ name: "function", text: `${entry.name} (${entry.layer})` }];
   if (files[index] >= 0) found.push({ name: "file", text: data.head.files[files[index]] });
+  if (details.calls?.[index]) {
+    found.push(...sumOf(data, details, entry, index), { name: "start", text: moment(data.start[index]) });
+    found.push({ name: "run", text: data.head.label }, { name: "process", text: processText(process, processOf(data, index).thread) });
+    found.push({ name: "row", text: `${count(details.row[index])}, of the first of them` });
+    return found;
+  }
   if (details.offset[index] >= 0) {
     const isMessage = entry.layer === "network";
     const told = { name: "offset", text: count(details.offset[index]) };
@@ -66,6 +74,17 @@ export function facts(data: TraceData, details: Details, files: Int32Array, inde
   found.push({ name: "process", text: processText(process, processOf(data, index).thread) });
   found.push({ name: "row", text: count(details.row[index]) });
   return found;
+}
+
+/** What calls come to that are added up. */
+function sumOf(data: TraceData, details: Details, entry: { kind: string; shape: string }, index: number): Fact[] {
+  const calls = details.calls![index];
+  const within = `within ${duration(data.head.cell_ns ?? 0)}`;
+  return [
+    { name: "calls", text: `${count(calls)} ${within}, added up: single ones did not fit the page` },
+    { name: "time in them", text: duration(data.end[index] - data.start[index], 6) },
+    ...(entry.shape === "data" ? [{ name: "moved", text: bytes(details.result[index]) }] : []),
+  ];
 }
 
 function lengthName(kind: string): string {

@@ -26,19 +26,25 @@ export interface Distributions {
   sizes: Bin[];
   /** Calls that were only counted: of them neither is known. */
   onlyCounted: number;
+  /** Calls that are added up on this page: nor of these. */
+  gathered: number;
 }
 
 /** The calls of a range, of several runs together, by powers of two; read in steps of a few milliseconds. */
 export function* distributions(runs: LoadedRun[], range: Range): Generator<undefined, Distributions> {
   const durations = new Counts();
   const sizes = new Counts();
-  let onlyCounted = 0;
+  let [onlyCounted, gathered] = [0, 0];
   for (const run of runs) {
     const { start, end, functionOf } = run.data;
-    const { length, argument } = run.details!;
+    const { length, argument, calls } = run.details!;
     const { movesData, mayCount } = countingOf(run);
     yield* visit(run, range, (at) => {
       const own = functionOf[at];
+      if (calls?.[at]) {
+        gathered += calls[at];
+        return;
+      }
       const counted = mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) : 0;
       onlyCounted += counted;
       if (counted) return;
@@ -46,7 +52,7 @@ export function* distributions(runs: LoadedRun[], range: Range): Generator<undef
       if (movesData[own] && length[at] >= 0) sizes.add(length[at], run.kindOf[at]);
     });
   }
-  return { durations: durations.bins(), sizes: sizes.bins(), onlyCounted };
+  return { durations: durations.bins(), sizes: sizes.bins(), onlyCounted, gathered };
 }
 
 /** Index of the bin of a whole number. */

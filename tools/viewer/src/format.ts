@@ -52,8 +52,10 @@ export interface Head {
   origin: string;
   strategies: string[];
   count: number;
-  /** Of an overview: how many calls the trace has. */
+  /** Of an overview, and where calls are gathered: how many calls the trace has. */
   stands_for?: number;
+  /** Where calls are gathered: how long the cells are in which they are, in nanoseconds. */
+  cell_ns?: number;
   /** Of a part of a trace: how many rows of it are not here. */
   left_out?: number;
   start_ns: number;
@@ -80,8 +82,10 @@ export interface Details {
   fd: Int32Array;
   /** Drawing position of the enclosing call, -1 for none. */
   parent: Int32Array;
-  /** Row number in the trace. */
+  /** Row number in the trace; of a sum that of its first call. */
   row: Uint32Array;
+  /** How many calls one stands for that is a sum of them, 0 where it is a call itself; not there where all are. */
+  calls?: Float64Array;
 }
 
 /** Lists of drawing positions by drawing position. */
@@ -260,6 +264,8 @@ export async function inflate(bytes: Uint8Array, size: number): Promise<Uint8Arr
 
 const TIMES = ["gap", "duration", "function"];
 const DESCRIBED = ["function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
+/** Where calls are gathered. */
+const GATHERED = "calls";
 
 /** Decodes on this thread. */
 export const HERE: Decoder = {
@@ -293,7 +299,8 @@ export async function open(bytes: Uint8Array, decoder: Decoder = HERE): Promise<
     let pending: Promise<T> | undefined;
     return () => (pending ??= decode());
   };
-  const described = once(async () => decoder.described(head, DESCRIBED.map(packed)));
+  const names = columns.has(GATHERED) ? [...DESCRIBED, GATHERED] : DESCRIBED;
+  const described = once(async () => decoder.described(head, names.map(packed)));
   // Behind the times of the traces that are opened with this one. What goes wrong is told to who asks for them.
   if (decoder.isAhead) void Promise.resolve().then(described).catch(() => {});
   const files = async () => (await described()).files;
@@ -377,7 +384,7 @@ export function decodeDetails(
   raw: Uint8Array[],
 ): Details {
   const { count } = head;
-  const [lengths, offsets, results, args, fds, parents, rows] = raw.map((bytes) => new Reader(bytes));
+  const [lengths, offsets, results, args, fds, parents, rows, calls] = raw.map((bytes) => new Reader(bytes));
   const out: Details = {
     length: new Float64Array(count),
     offset: new Float64Array(count),
@@ -417,6 +424,7 @@ export function decodeDetails(
     out.parent[at] = parent - 1;
     out.row[at] = row++;
   }
+  if (calls) out.calls = Float64Array.from({ length: count }, () => calls.unsigned());
   return out;
 }
 

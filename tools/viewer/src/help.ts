@@ -36,7 +36,7 @@ export function helpDialog(): HTMLDialogElement {
   const close = element("button", { type: "submit" }, "Close");
   const reading =
     "Far out, the height of a column is the share of that moment spent in calls and its colours say in which. " +
-    "Further in, every rectangle is one call. Ground without a call is time the program spent elsewhere. " +
+    "Further in, every rectangle is one call, or, where a run is too large for its page, those of a moment added up. Ground without a call is time the program spent elsewhere. " +
     "Servers, devices and links do many things at once: the height of their rows is how many. " +
     "In a block all rows of a group are drawn, each as high as there is room. Failed calls have a red edge.";
   const queries =

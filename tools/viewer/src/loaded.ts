@@ -50,7 +50,7 @@ export function load(data: TraceData): LoadedRun {
     first = last;
     return track;
   });
-  return { head, data, places: places(head), tracks, kindOf, colourOf: kindOf, shade, matches: head.count };
+  return { head, data, places: places(head), tracks, kindOf, colourOf: kindOf, shade, matches: head.stands_for ?? head.count };
 }
 
 /** Unpacks what only details, marks and statistics need. */
@@ -115,7 +115,7 @@ export function shade(run: LoadedRun, hidden: ReadonlySet<number>, matches: ((at
   for (let at = 0; at < shade.length; at++) {
     const slot = colourOf[at];
     const isMatch = !matches || matches(at);
-    if (isMatch) run.matches++;
+    if (isMatch) run.matches += run.details?.calls?.[at] || 1;
     shade[at] = hidden.has(slot) ? SHADE_HIDDEN : isMatch ? slot : SHADE_DIM;
   }
   for (const track of run.tracks) track.forget();

@@ -34,11 +34,11 @@ export function countingOf({ head }: LoadedRun): Counting {
 /** How many calls a row of a trace stands for, and what it moved: a call inside one that moves data moves none of its own. */
 export function amountsOf(run: LoadedRun, { movesData, mayCount }: Counting, at: number): { calls: number; bytes: number } {
   const { functionOf } = run.data;
-  const { parent, result, argument } = run.details!;
+  const { parent, result, argument, calls: gathered } = run.details!;
   const own = functionOf[at];
   const moves = movesData[own] && result[at] > 0 && !isInsideData(parent, movesData, functionOf, parent[at]);
-  const calls = mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) || 1 : 1;
-  return { calls, bytes: moves ? result[at] : 0 };
+  const counted = gathered?.[at] || (mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) : 0);
+  return { calls: counted || 1, bytes: moves ? result[at] : 0 };
 }
 
 function isInsideData(parents: Int32Array, movesData: boolean[], functionOf: Uint8Array, parent: number): boolean {

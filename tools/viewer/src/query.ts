@@ -144,7 +144,7 @@ function intervals(value: string, at: number, units: Record<string, number>, exa
 }
 
 export function needsDetails(terms: Term[]): boolean {
-  return terms.some(({ key }) => ["size", "offset", "error", "seek", "class"].includes(key));
+  return terms.some(({ key }) => ["size", "offset", "error", "seek", "class", "dur"].includes(key));
 }
 
 type Test = (at: number) => boolean;
@@ -199,7 +199,8 @@ function testOf(term: Term, run: LoadedRun): Test {
       return byProcess(run, (at) => chosen.has(run.places[at].node) && head.processes[at].rank < 0);
     }
     case "dur":
-      return (at) => within(term.intervals, end[at] - start[at]);
+      // How long each of several calls took is not known.
+      return (at) => !details?.calls?.[at] && within(term.intervals, end[at] - start[at]);
     case "size":
       return detail(({ length }, at) => length[at] >= 0 && within(term.intervals, length[at]));
     case "offset": {

@@ -14,7 +14,7 @@ import type { Theme } from "./palette.ts";
 import { whileWanted } from "./pauses.ts";
 import type { Range } from "./range.ts";
 import { spentView } from "./spent.ts";
-import { statistics, type Statistics } from "./statistics.ts";
+import { hasDurations, statistics, type Statistics } from "./statistics.ts";
 import { csv, NAMES, Tables, type Grouped } from "./tables.ts";
 import { count, duration, moment, size } from "./words.ts";
 
@@ -121,11 +121,13 @@ export class RangePanel {
     const span = range.end - range.start;
     const several = all.filter(({ total }) => total.calls > 0).length > 1;
     const part = run.head.left_out ? ", of the calls on this page alone" : "";
-    const text = element("p", { class: "sum", role: "status" }, sentence(range, found, several ? run.head.label : "") + part);
+    const { cell_ns: cell } = run.head;
+    const edges = cell === undefined ? "" : `; calls are added up here, so that at the ends of a range up to ${duration(cell)} of them count on the wrong side`;
+    const text = element("p", { class: "sum", role: "status" }, sentence(range, found, several ? run.head.label : "") + part + edges);
     const isKnown = found.parts.some((ns) => ns > 0);
     const spent = isKnown ? [spentView("Where the time of ranks' calls went", run.head.parts, found.parts)] : [];
     if (isTable(this.#aspect)) {
-      this.#tables.draw(found, span);
+      this.#tables.draw(found, span, hasDurations(run));
       this.#content.replaceChildren(this.#tables.element);
     }
     this.element.replaceChildren(text, ...spent, this.#steps(range, run, found), this.#content);

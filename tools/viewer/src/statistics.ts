@@ -302,12 +302,18 @@ function between(first: Float64Array, last: Float64Array, at: number): number {
   return (last[at] ?? 0) - (first[at] ?? 0);
 }
 
+/** Whether durations of single calls are known. */
+export function hasDurations({ head }: LoadedRun): boolean {
+  return head.cell_ns === undefined;
+}
+
 /**
- * The statistics of a run within a range; quantiles take longer than the sums. They are looked up where that saves
+ * The statistics of a run within a range; quantiles take longer than the sums, and where calls are gathered there are none. They are looked up where that saves
  * reading at least `perStretch` calls for each stretch.
  */
-export function statistics(run: LoadedRun, range: Range, withQuantiles: boolean, perStretch = CALLS_PER_STRETCH): Statistics {
+export function statistics(run: LoadedRun, range: Range, wantsQuantiles: boolean, perStretch = CALLS_PER_STRETCH): Statistics {
   const { head, files, details, sums, quantiles } = run;
+  const withQuantiles = wantsQuantiles && hasDurations(run);
   if (!files || !details) throw new Error("statistics need the details");
   const classCount = CLASSES.length;
   const chosen = callsIn(run, range);

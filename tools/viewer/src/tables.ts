@@ -11,7 +11,7 @@ interface Column {
   name: string;
   title: string;
   value: (sum: Sum) => number;
-  text: (sum: Sum, total: Sum, span: number) => string;
+  text: (sum: Sum, total: Sum, span: number, isComing: boolean) => string;
 }
 
 const COLUMNS: Column[] = [
@@ -29,7 +29,7 @@ const COLUMNS: Column[] = [
     name,
     title: name === "max" ? "Longest call" : `${name.slice(1)} % of the calls take at most so long`,
     value: (sum: Sum) => sum[name] ?? 0,
-    text: (sum: Sum) => (sum[name] === undefined ? "…" : duration(sum[name]!)),
+    text: (sum: Sum, _: Sum, __: number, isComing: boolean) => (sum[name] !== undefined ? duration(sum[name]!) : isComing ? "…" : "–"),
   })),
   { name: "failed", title: "Calls that failed", value: ({ failures }) => failures, text: ({ failures }) => (failures ? count(failures) : "") },
 ];
@@ -41,10 +41,13 @@ export class Tables {
   grouped: Grouped = "classes";
   #sort: Column = COLUMNS[5];
   #isAscending = false;
+  #isComing = true;
   /** Called with what a row is about. */
   chosen: (grouped: Grouped, name: string) => void = () => {};
 
-  draw(statistics: Statistics, span: number): void {
+  /** `isComing`: whether what is not there yet will be. */
+  draw(statistics: Statistics, span: number, isComing = true): void {
+    this.#isComing = isComing;
     const sums = statistics[this.grouped].slice();
     const direction = this.#isAscending ? 1 : -1;
     sums.sort((a, b) => (this.#sort.value(a) - this.#sort.value(b)) * direction);
@@ -56,7 +59,7 @@ export class Tables {
       label.addEventListener("click", () => {
         this.#isAscending = isSorted && !this.#isAscending;
         this.#sort = column;
-        this.draw(statistics, span);
+        this.draw(statistics, span, this.#isComing);
       });
       head.append(element("th", { scope: "col", class: "number", "aria-sort": sorted }, label));
     }
@@ -76,7 +79,7 @@ export class Tables {
   }
 
   #cells(row: HTMLTableRowElement, sum: Sum, total: Sum, span: number): HTMLTableRowElement {
-    for (const column of COLUMNS) row.append(element("td", { class: "number" }, column.text(sum, total, span)));
+    for (const column of COLUMNS) row.append(element("td", { class: "number" }, column.text(sum, total, span, this.#isComing)));
     return row;
   }
 }

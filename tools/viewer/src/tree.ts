@@ -203,7 +203,8 @@ function noteOf(head: Head): string {
   const origin = head.label.includes(head.origin) ? "" : head.origin;
   const lost = head.lost_calls ? `${count(head.lost_calls)} calls missing` : "";
   const part = head.left_out ? `a part, ${count(head.left_out)} rows left out` : "";
-  return [origin, lost, part].filter(Boolean).join(", ");
+  const gathered = head.cell_ns === undefined ? "" : "calls added up";
+  return [origin, lost, part, gathered].filter(Boolean).join(", ");
 }
 
 function byRun(runs: Run[], shown: number[], arrangement: Arrangement): Branch[] {

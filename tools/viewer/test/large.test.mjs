@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { drag, launch, openFile, picture, pixels, stage } from "./chromium.mjs";
-import { large, page as pageOf } from "./made-up.mjs";
+import { large, page as pageOf, timeline } from "./made-up.mjs";
 
 const CALLS = 240_000;
 const WRITE_LIGHT = 0xff2b89e8;
@@ -116,5 +116,26 @@ describe("a large trace", () => {
     assert.match(found[0].table, /5 ns\t5 ns\t5 ns/);
     assert.match(found[0].table, /9 ns\t9 ns\t9 ns/);
     for (const other of found.slice(1)) assert.deepEqual(other, found[0]);
+  });
+
+  test("whose calls are added up says so, and tells of no single one what is not known", async () => {
+    const functions = [{ name: "write", layer: "posix", kind: "write" }];
+    const calls = Array.from({ length: 100 }, (_, cell) => ({ start: cell * 10_000, end: cell * 10_000 + 6_000, fn: 0, file: 0, result: 1 << 20, calls: 5000 }));
+    const gathered = join(directory, "gathered.html");
+    const form = { label: "recorded", cellNs: 10_000, standsFor: 500_000, functions, files: ["/data/out.h5"], processes: [{ name: "rank 0", rank: 0 }], rows: [{ process: 0, calls }] };
+    writeFileSync(gathered, pageOf([timeline(form)], "gathered"));
+    const { page, complaints } = await openFile(browser, gathered);
+    await until(page, "timeline-complete");
+    assert.match(await page.locator("canvas.stage").getAttribute("aria-label"), /recorded: 500,000 calls/);
+    const rows = await table(page);
+    assert.match(rows, /write\t500,000\t100 MiB/);
+    assert.match(rows, /–\t–\t–/);
+    assert.match(await page.locator(".details .sum").innerText(), /calls are added up here, so that at the ends of a range up to 10 µs of them/);
+    await page.locator("canvas.stage").focus();
+    await page.keyboard.press(".");
+    await page.waitForFunction(() => /added up: single ones did not fit/.test(document.querySelector(".details").innerText));
+    assert.match(await page.locator(".details").innerText(), /5,000 within 10 µs/);
+    assert.deepEqual(complaints, []);
+    await page.close();
   });
 });

@@ -13,6 +13,8 @@ export interface MadeUpCall {
   parent?: number;
   begunBy?: number[];
   endedBy?: number[];
+  /** How many it stands for; 0 is itself. */
+  calls?: number;
 }
 
 export function timeline(trace: {
@@ -21,6 +23,8 @@ export function timeline(trace: {
   stretches?: number;
   /** Of an overview: how many calls the trace has. */
   standsFor?: number;
+  /** Where calls are gathered: how long the cells are. */
+  cellNs?: number;
   /** Of a part of a trace: how many rows are not in it. */
   leftOut?: number;
   functions: { name: string; layer: string; kind: string; shape?: string }[];

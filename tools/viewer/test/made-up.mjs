@@ -38,12 +38,13 @@ const SHAPES = { read: "data", write: "data", copy: "data", seek: "seek" };
 /**
  * The form of a trace: `functions` (name, layer, kind), `files`, `processes`, and `rows` of calls, each
  * `{ start, end, fn, file, length, offset, result, argument, parent, begunBy, endedBy }` with indices into
- * these; `parent` and causes are positions among all calls.
+ * these; `parent` and causes are positions among all calls. With `cellNs`, `calls` is how many one stands for.
  */
-export function timeline({ label, origin = "recorded", stretches, standsFor, leftOut, functions, files = [], processes, phases = [], rows }) {
+export function timeline({ label, origin = "recorded", stretches, standsFor, cellNs, leftOut, functions, files = [], processes, phases = [], rows }) {
   const names = ["gap", "duration", "function", "file", "length", "offset", "result", "argument", "fd", "parent", "row"];
   const knowsCauses = rows.some(({ calls }) => calls.some(({ begunBy, endedBy }) => begunBy || endedBy));
   if (knowsCauses) names.push("begun_by", "ended_by");
+  if (cellNs) names.push("calls");
   const columns = Object.fromEntries(names.map((name) => [name, new Column()]));
   const last = functions.map(() => ({ offset: -1, length: -1, argument: -1, result: 0 }));
   const shapes = functions.map(({ kind, layer, shape }) => shape ?? (kind === "seek" && layer !== "posix" ? "plain" : (SHAPES[kind] ?? "plain")));
@@ -76,6 +77,7 @@ export function timeline({ label, origin = "recorded", stretches, standsFor, lef
       columns.fd.signed(0);
       columns.parent.signed(parent + 1 - parentBefore);
       columns.row.signed(0);
+      if (cellNs) columns.calls.unsigned(call.calls ?? 0);
       if (knowsCauses) {
         causes("begun_by", call.begunBy);
         causes("ended_by", call.endedBy);
@@ -96,7 +98,7 @@ export function timeline({ label, origin = "recorded", stretches, standsFor, lef
   };
   const head = Buffer.from(
     JSON.stringify({
-      label, origin, stretches, stands_for: standsFor, left_out: leftOut, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
+      label, origin, stretches, stands_for: standsFor, cell_ns: cellNs, left_out: leftOut, strategies: [], start_ns: 0, end_ns: end, lost_calls: 0, files,
       count: rows.reduce((sum, { calls }) => sum + calls.length, 0),
       functions: functions.map((entry, at) => ({ ...entry, shape: shapes[at] })),
       processes: processes.map(process), phases, parts: [],

@@ -5,7 +5,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { open } from "../src/format.ts";
+import { longest } from "../src/calls.ts";
+import { facts } from "../src/details.ts";
+import { distributions } from "../src/distributions.ts";
 import { complete, load, type LoadedRun } from "../src/loaded.ts";
+import { matcher, parseQuery } from "../src/query.ts";
 import type { Range } from "../src/range.ts";
 import { statistics, type Statistics } from "../src/statistics.ts";
 import { csv } from "../src/tables.ts";
@@ -167,4 +171,48 @@ test("saved as comma-separated values every number is there", async () => {
   const lines = csv(found, run.head.parts).trim().split("\n");
   assert.equal(lines.length, 1 + found.classes.length + found.functions.length + found.files.length + found.processes.length);
   assert.equal(lines[1], ["class", found.classes[0].name, ...["calls", "bytes", "time", "cut", "own", "p50", "p99", "max", "failures"].map((key) => found.classes[0][key as "calls"])].join(","));
+});
+
+for (const name of ["nested", "cluster", "bursts"]) {
+  test(`calls of ${name} that are gathered come to the same as one by one`, async () => {
+    const run = await runOf(name);
+    const bytes = new Uint8Array(readFileSync(join(golden, `gathered-${name}.iotl`)));
+    const gathered = load(await open(bytes));
+    await complete(gathered);
+    const everything = (of: LoadedRun): Range => ({ start: 0, end: of.head.end_ns - of.head.start_ns + 1, tracks: undefined });
+    assert.equal(gathered.head.stands_for, run.head.count);
+      assert.ok(gathered.head.count < run.head.count, `${gathered.head.count} of ${run.head.count}`);
+    assert.equal(gathered.matches, run.head.count);
+    // Durations of single calls, and where their time went, are told of whole traces alone.
+    const plain = ({ p50: _, p99: __, max: ___, ...sum }: Statistics["total"]) => sum;
+    const tables = ({ total, classes, functions, files, processes }: Statistics) => ({
+      total: plain(total), classes: classes.map(plain), functions: functions.map(plain), files: files.map(plain), processes: processes.map(plain),
+    });
+    const [found, all] = [gathered, run].map((of) => statistics(of, everything(of), true));
+    assert.deepEqual(tables(found), tables(all));
+    assert.equal(found.total.p50, undefined);
+    assert.deepEqual(tables(statistics(summed(gathered, 3), everything(gathered), false)), tables(all));
+  });
+}
+
+test("what is said of several calls together is said of no single one", async () => {
+  const functions = [{ name: "write", layer: "posix", kind: "write" }];
+  const calls: MadeUpCall[] = [
+    { start: 0, end: 4_000, fn: 0, file: 0, result: 640, calls: 10 },
+    { start: 5_000, end: 7_000, fn: 0, file: 0, length: 64, offset: 640, result: 64 },
+  ];
+  const run = load(await open(timeline({ label: "x", cellNs: 10_000, standsFor: 11, functions, files: ["/f"], processes: [{ name: "p" }], rows: [{ process: 0, calls }] })));
+  await complete(run);
+  const everything = { start: 0, end: 10_000, tracks: undefined };
+  assert.deepEqual(taken(longest([{ run, index: 0 }], everything)), [{ run: 0, index: 1 }]);
+  const shapes = taken(distributions([run], everything));
+  assert.equal(shapes.gathered, 10);
+  assert.equal(shapes.durations.reduce((sum, { calls }) => sum + calls, 0), 1);
+  const parsed = parseQuery("dur:>1us");
+  assert.ok(!("message" in parsed));
+  const matches = matcher(parsed.terms, run);
+  assert.deepEqual([matches(0), matches(1)], [false, true]);
+  const told = facts(run.data, run.details!, run.files!, 0).map(({ name, text }) => `${name}: ${text}`);
+  assert.ok(told.includes("moved: 640 B") && told.some((line) => line.startsWith("calls: 10 within 10")), told.join("; "));
+  assert.ok(!told.some((line) => /^(offset|descriptor|length)/.test(line)), told.join("; "));
 });

@@ -60,9 +60,12 @@ pub(super) struct Head<'a> {
     origin: String,
     strategies: &'a [String],
     count: usize,
-    /// Of an overview: how many events the trace has.
+    /// Of an overview, and where calls are gathered: how many events the trace has.
     #[serde(skip_serializing_if = "Option::is_none")]
     stands_for: Option<usize>,
+    /// Where calls are gathered: how long the cells are in which they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cell_ns: Option<u64>,
     /// Of a part of a trace: how many rows of it are not here.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<usize>,
@@ -85,6 +88,11 @@ impl Head<'_> {
     /// The head of an overview of a trace of so many events: what only single calls refer to is left out.
     pub(super) fn standing_for(self, events: usize) -> Self {
         Head { stands_for: Some(events), files: Vec::new(), parts: Vec::new(), ..self }
+    }
+
+    /// The head of a trace of so many events whose calls are gathered in cells of such a length.
+    pub(super) fn gathered(self, events: usize, cell_ns: u64) -> Self {
+        Head { stands_for: Some(events), cell_ns: Some(cell_ns), ..self }
     }
 }
 
@@ -161,7 +169,7 @@ pub(super) fn head<'a>(
     functions: &BTreeMap<Function, u8>,
     packed: &[Packed],
 ) -> Head<'a> {
-    let Timeline { label, trace, stretches, part } = timeline;
+    let Timeline { label, trace, stretches, part, .. } = timeline;
     let (start_ns, end_ns) = span(trace);
     let column = |column: &Packed| ColumnEntry {
         name: column.name,
@@ -175,7 +183,8 @@ pub(super) fn head<'a>(
         strategies: &trace.header.strategies,
         count: order.rows.iter().map(|row| row.count).sum(),
         stands_for: None,
-        left_out: part.as_ref().map(|part| part.of - part.rows.len()),
+        cell_ns: None,
+        left_out: part.as_ref().and_then(|part| part.left_out),
         start_ns,
         end_ns,
         lost_calls: trace.header.losses.lost_calls.values().copied().fold(0, u64::saturating_add),

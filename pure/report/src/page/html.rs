@@ -1,13 +1,16 @@
 //! The HTML around the numbers. What comes from outside is escaped by `maud`, wherever it stands.
 
-use super::timeline::{Encoded, encode_with_positions};
-use super::{Finding, Jump, Page, Section};
+use super::order::{Order, order};
+use super::sums::Fineness;
+use super::timeline::{Encoded, encode_gathered, encode_ordered};
+use super::{Finding, Jump, Page, Section, Timeline};
 use crate::chart::STYLE as CHARTS;
 use crate::markup::{document, heading};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, PreEscaped, Render, html};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 const SCRIPT: &str = include_str!("../../../../tools/viewer/dist/viewer.js");
 const STYLE: &str = include_str!("../../../../tools/viewer/dist/viewer.css");
@@ -15,11 +18,77 @@ const STYLE: &str = include_str!("../../../../tools/viewer/dist/viewer.css");
 /// Says to the browser what the page promises: nothing is fetched from anywhere.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; worker-src blob:";
 
-/// The page as the bytes of one HTML file.
+/// Beyond so many bytes a page takes browsers more than a few seconds.
+pub const PAGE_MAX: u64 = 64 << 20;
+
+/// A page of a bounded size.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The bytes of one HTML file.
+    pub html: Vec<u8>,
+    /// How many rows of its traces stand in sums, since single calls would not fit.
+    pub gathered_count: usize,
+}
+
+/// The page as the bytes of one HTML file, of [`PAGE_MAX`] at most where sums of calls make it so small.
 pub fn render(page: &Page<'_>) -> Vec<u8> {
-    let timelines: Vec<_> = page.timelines.iter().map(encode_with_positions).collect();
-    let placed = page.sections.iter().any(|section| matches!(section, Section::Timeline));
+    render_within(page, PAGE_MAX)
+        .or_else(|| render_within(page, u64::MAX))
+        .expect("a page of any size is one")
+        .html
+}
+
+/// The page as the bytes of one HTML file of `most` at most: calls of traces that do not fit are gathered, as finely
+/// as they do. Nothing where not even the coarsest sums fit.
+///
+/// Costs an encoding of the traces, a few of ever fewer sums more where they do not fit.
+pub fn render_within(page: &Page<'_>, most: u64) -> Option<Rendered> {
     let mut jumps = Vec::new();
+    let sections: Vec<Markup> =
+        page.sections.iter().map(|section| shown(section, page, &mut jumps)).collect();
+    let orders: Vec<Order> = page.timelines.iter().map(|timeline| order(timeline.trace)).collect();
+    let fitting = |timelines: Vec<Encoded>| {
+        let html = assembled(page, &sections, &jumps, &timelines);
+        let gathered_count = timelines.iter().map(|timeline| timeline.gathered_count).sum();
+        (html.len() as u64 <= most).then_some(Rendered { html, gathered_count })
+    };
+    let events: u64 =
+        page.timelines.iter().map(|timeline| timeline.trace.events.len() as u64).sum();
+    let timelines = || page.timelines.iter().zip(&orders);
+    // No trace was seen of which a page has less than half a byte for an event.
+    if events / 2 <= most
+        && let Some(rendered) =
+            fitting(timelines().map(|(timeline, order)| encode_ordered(timeline, order)).collect())
+    {
+        return Some(rendered);
+    }
+    let kept: Vec<BTreeSet<u32>> =
+        (0..).zip(&page.timelines).map(|(at, timeline)| kept(at, timeline, &jumps)).collect();
+    let gathered = |fineness| {
+        let timelines = timelines().zip(&kept).map(|((timeline, order), kept)| {
+            encode_gathered(timeline, order, |row| kept.contains(&row), fineness)
+        });
+        fitting(timelines.collect())
+    };
+    let rows: Vec<usize> =
+        orders.iter().flat_map(|order| order.rows.iter().map(|row| row.count)).collect();
+    std::iter::successors(Some(Fineness::for_page(most, &rows)), |fineness| fineness.coarser())
+        .find_map(gathered)
+}
+
+/// The rows of a timeline that somebody points at.
+fn kept(number: usize, timeline: &Timeline<'_>, jumps: &[&Jump]) -> BTreeSet<u32> {
+    let pointed = jumps.iter().filter(|jump| jump.timeline == number).filter_map(|jump| jump.row);
+    pointed.chain(timeline.kept.iter().copied()).map(|row| row as u32).collect()
+}
+
+fn assembled(
+    page: &Page<'_>,
+    sections: &[Markup],
+    jumps: &[&Jump],
+    timelines: &[Encoded],
+) -> Vec<u8> {
+    let placed = page.sections.iter().any(|section| matches!(section, Section::Timeline));
     let markup = html! {
         (PreEscaped("<!doctype html>\n"))
         html lang="en" {
@@ -27,19 +96,19 @@ pub fn render(page: &Page<'_>) -> Vec<u8> {
             body {
                 main {
                     (opening(page))
-                    @for section in &page.sections { (shown(section, page, &mut jumps)) "\n" }
+                    @for section in sections { (section) "\n" }
                     @if !placed { (timeline_stage(page)) }
                 }
                 "\n"
-                script type="application/json" id="jumps" { (json(&entries(&jumps, &timelines))) }
+                script type="application/json" id="jumps" { (json(&entries(jumps, timelines))) }
                 // The script stands before the calls, so that it draws while the browser still reads these.
-                @for overview in overviews(&timelines) {
+                @for overview in overviews(timelines) {
                     "\n"
                     script type="application/x-iolab-overview" { (Base64(overview)) }
                 }
                 "\n"
                 script { (PreEscaped(SCRIPT)) }
-                @for timeline in &timelines {
+                @for timeline in timelines {
                     "\n"
                     script type="application/x-iolab-timeline" { (Base64(&timeline.bytes)) }
                 }

@@ -7,8 +7,8 @@ use super::causes;
 use super::column::{Column, clamp};
 use super::head::{Head, Packed, Shape, head, span};
 use super::order::{Order, order, parent_of, times_of};
-use super::overview;
-use super::{Timeline, spent};
+use super::sums::{Fineness, Gathered, gather};
+use super::{Part, Timeline, overview, spent};
 use iolab_trace::{Event, Function, Trace};
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub(super) struct Encoded {
     pub(super) positions: Vec<u32>,
     /// What is drawn until the calls are unpacked; of large traces only.
     pub(super) overview: Option<Vec<u8>>,
+    /// How many events of the trace stand in sums.
+    pub(super) gathered_count: usize,
 }
 
 /// The exchange form of a trace.
@@ -31,32 +33,93 @@ pub fn encode(label: &str, trace: &Trace) -> Vec<u8> {
     encode_with_positions(&Timeline::new(label, trace)).bytes
 }
 
+/// The exchange form of a trace whose calls are gathered in so many cells of time, all but the failed ones and the
+/// longest of each row and class.
+pub fn encode_in_cells(label: &str, trace: &Trace, cells: u64) -> Vec<u8> {
+    let timeline = Timeline::new(label, trace);
+    let fineness = Fineness { cells: cells.max(1), longest: 1 };
+    encode_gathered(&timeline, &order(trace), |_| false, fineness).bytes
+}
+
 /// The exchange form of a trace, and where each of its rows went.
-pub(super) fn encode_with_positions(timeline: &Timeline<'_>) -> Encoded {
+fn encode_with_positions(timeline: &Timeline<'_>) -> Encoded {
+    encode_ordered(timeline, &order(timeline.trace))
+}
+
+/// The same of a trace whose order is known.
+pub(super) fn encode_ordered(timeline: &Timeline<'_>, order: &Order) -> Encoded {
     let trace = timeline.trace;
-    let order = order(trace);
-    let positions = positions(&order);
+    let positions = positions(order);
     let functions = functions_used(trace);
+    let columns = columns(timeline, order, &positions, &functions);
+    let packed = packed(columns);
+    let head = head(timeline, order, &functions, &packed);
+    let overview = overview::encode(timeline, order, &functions);
+    Encoded { bytes: assemble(&head, &packed), positions, overview, gathered_count: 0 }
+}
+
+/// The same with calls gathered; rows that are `kept` stay single ones.
+pub(super) fn encode_gathered(
+    timeline: &Timeline<'_>,
+    order: &Order,
+    kept: impl Fn(u32) -> bool,
+    fineness: Fineness,
+) -> Encoded {
+    let whole = timeline.trace;
+    let Gathered { trace, order: drawn, calls, numbers, places, cell_ns } =
+        gather(whole, order, kept, fineness);
+    let part = Part {
+        rows: numbers.iter().map(|&row| timeline.number(row)).collect(),
+        left_out: timeline.part.as_ref().and_then(|part| part.left_out),
+    };
+    let gathered = Timeline {
+        trace: &trace,
+        label: timeline.label.clone(),
+        stretches: timeline.stretches,
+        part: Some(part),
+        kept: Vec::new(),
+    };
+    let functions = functions_used(&trace);
+    let mut columns = columns(&gathered, &drawn, &positions(&drawn), &functions);
+    let mut stood_for = Column::with_capacity(calls.len());
+    calls.iter().for_each(|&calls| stood_for.unsigned(clamp(calls as i64) as u64));
+    columns.push(("calls", stood_for));
+    let packed = packed(columns);
+    let head = head(&gathered, &drawn, &functions, &packed).gathered(whole.events.len(), cell_ns);
+    let single = calls.iter().filter(|&&calls| calls == 0).count();
+    Encoded {
+        bytes: assemble(&head, &packed),
+        positions: places,
+        overview: overview::encode(timeline, order, &functions_used(whole)),
+        gathered_count: whole.events.len() - single,
+    }
+}
+
+fn columns(
+    timeline: &Timeline<'_>,
+    order: &Order,
+    positions: &[u32],
+    functions: &BTreeMap<Function, u8>,
+) -> Vec<(&'static str, Column)> {
+    let trace = timeline.trace;
     let columns = [
-        times(trace, &order, span(trace).0),
-        names(trace, &order, &functions),
-        details(trace, &order, &functions),
-        references(timeline, &order, &positions),
-        causes::columns(trace, &order, &positions),
-        spent::columns(timeline, &order),
+        times(trace, order, span(trace).0),
+        names(trace, order, functions),
+        details(trace, order, functions),
+        references(timeline, order, positions),
+        causes::columns(trace, order, positions),
+        spent::columns(timeline, order),
     ];
-    let packed: Vec<Packed> = columns
-        .iter()
-        .flatten()
-        .map(|(name, column)| Packed {
-            name,
-            raw_bytes: column.raw_bytes(),
-            bytes: column.deflate(),
-        })
-        .collect();
-    let head = head(timeline, &order, &functions, &packed);
-    let overview = overview::encode(timeline, &order, &functions);
-    Encoded { bytes: assemble(&head, &packed), positions, overview }
+    columns.into_iter().flatten().collect()
+}
+
+fn packed(columns: Vec<(&'static str, Column)>) -> Vec<Packed> {
+    let pack = |(name, column): (&'static str, Column)| Packed {
+        name,
+        raw_bytes: column.raw_bytes(),
+        bytes: column.deflate(),
+    };
+    columns.into_iter().map(pack).collect()
 }
 
 pub(super) fn assemble(head: &Head<'_>, columns: &[Packed]) -> Vec<u8> {
@@ -199,11 +262,11 @@ fn details(
 
 /// `parent` (drawing position + 1, 0 for none) and `row` (number in the trace), as differences.
 fn references(
-    Timeline { trace, part, .. }: &Timeline<'_>,
+    timeline: &Timeline<'_>,
     order: &Order,
     positions: &[u32],
 ) -> Vec<(&'static str, Column)> {
-    let number = |index: u32| part.as_ref().map_or(index, |part| part.rows[index as usize]);
+    let (trace, number) = (timeline.trace, |index: u32| timeline.number(index));
     let mut parents = Column::with_capacity(order.events.len());
     let mut rows = Column::with_capacity(order.events.len());
     let mut parent_before = 0;

@@ -1,7 +1,7 @@
 //! Three traces and twenty random ranges of each, with what these come to: what the viewer's statistics
 //! are held to.
 
-use iolab_report::page::{encode, range};
+use iolab_report::page::{encode, encode_in_cells, range};
 use iolab_trace::{
     Causes, Event, FileEntry, Function, Header, Links, Origin, ProcessEntry, ProcessKind, Trace,
 };
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const RANGES: usize = 20;
+/// Of traces whose calls are gathered.
+const CELLS: u64 = 12;
 
 /// By name: the bytes of each trace, and the ranges of all.
 pub(crate) fn files() -> Vec<(String, Vec<u8>)> {
@@ -20,6 +22,9 @@ pub(crate) fn files() -> Vec<(String, Vec<u8>)> {
         .iter()
         .map(|(name, trace)| (format!("ranges-{name}.iotl"), encode(name, trace)))
         .collect();
+    files.extend(traces.iter().map(|(name, trace)| {
+        (format!("gathered-{name}.iotl"), encode_in_cells(name, trace, CELLS))
+    }));
     files.push(("ranges.json".to_owned(), text.into_bytes()));
     files
 }

@@ -89,6 +89,7 @@ impl Wanted {
             return Err(Failure::new(format!("nothing of {name} is in this part"))
                 .hint("iolab report tells its length, its ranks and its files"));
         }
-        Ok(Some(Part { rows, of }))
+        let left_out = Some(of - rows.len());
+        Ok(Some(Part { rows, left_out }))
     }
 }
