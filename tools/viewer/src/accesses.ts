@@ -37,7 +37,9 @@ export class Accesses {
     this.#stage = stage;
     this.theme = theme;
     const body = element("div", { class: "accesses-body" }, this.#axis, this.#canvas);
-    this.element.append(element("label", {}, "Accesses to ", this.#select), body);
+    const isGathered = model.runs.some(({ head }) => head.cell_ns !== undefined);
+    const title = isGathered ? "Single accesses, none of those that are added up, to " : "Accesses to ";
+    this.element.append(element("label", {}, title, this.#select), body);
     this.#select.addEventListener("change", () => void this.show(this.#select.value));
     this.#canvas.addEventListener("click", (event) => {
       const call = this.#hit(event.offsetX, event.offsetY);

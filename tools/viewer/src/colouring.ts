@@ -62,6 +62,11 @@ export function coloursOf(colouring: Colouring, runs: LoadedRun[]): Colours {
   }
 }
 
+/** How many calls one is: several where they are added up. */
+function standsFor({ details }: LoadedRun, at: number): number {
+  return details!.calls?.[at] || 1;
+}
+
 /** The slot of each call, as `slotOf` tells. */
 function slotsOf(run: LoadedRun, slotOf: (at: number) => number): Uint8Array {
   const slots = new Uint8Array(run.head.count);
@@ -72,9 +77,10 @@ function slotsOf(run: LoadedRun, slotOf: (at: number) => number): Uint8Array {
 /** The files with most calls have colours of their own, the same in all runs. */
 function byFile(runs: LoadedRun[]): Colours {
   const calls = new Map<string, number>();
-  for (const { head, files } of runs) {
+  for (const run of runs) {
+    const { head, files } = run;
     const counts = new Float64Array(head.files.length);
-    for (const file of files!) if (file >= 0) counts[file]++;
+    files!.forEach((file, at) => file >= 0 && (counts[file] += standsFor(run, at)));
     head.files.forEach((path, file) => counts[file] && calls.set(path, (calls.get(path) ?? 0) + counts[file]));
   }
   const named = [...calls].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1)).slice(0, KINDS.length).map(([path]) => path);
@@ -136,14 +142,14 @@ const RATIOS: [below: number, name: string][] = [
 /** Parts of a power of two in which durations are counted: a median is right to 5 %. */
 const FINE = 16;
 
-/** By how long a call took beside the median of its function in its run. */
+/** By how long a call took beside the median of its function in its run; of calls that are added up, by what one of them took on average. */
 function byDuration(runs: LoadedRun[]): Colours {
   const styles = RATIOS.map(([, name], at) => style(name, ramp(at / (RATIOS.length - 1))));
   const slots = runs.map((run) => {
     const { start, end, functionOf } = run.data;
     const medians = mediansOf(run);
     return slotsOf(run, (at) => {
-      const ratio = (end[at] - start[at]) / medians[functionOf[at]];
+      const ratio = (end[at] - start[at]) / standsFor(run, at) / medians[functionOf[at]];
       return RATIOS.findIndex(([below]) => ratio < below);
     });
   });
@@ -151,13 +157,15 @@ function byDuration(runs: LoadedRun[]): Colours {
 }
 
 /** The median duration of each function, not below a nanosecond. */
-function mediansOf({ head, data }: LoadedRun): number[] {
-  const counts = head.functions.map(() => new Uint32Array(64 * FINE));
-  const calls = new Uint32Array(head.functions.length);
+function mediansOf(run: LoadedRun): number[] {
+  const { head, data } = run;
+  const counts = head.functions.map(() => new Float64Array(64 * FINE));
+  const calls = new Float64Array(head.functions.length);
   for (let at = 0; at < head.count; at++) {
-    const time = Math.max(1, data.end[at] - data.start[at]);
-    counts[data.functionOf[at]][Math.floor(Math.log2(time) * FINE)]++;
-    calls[data.functionOf[at]]++;
+    const several = standsFor(run, at);
+    const time = Math.max(1, (data.end[at] - data.start[at]) / several);
+    counts[data.functionOf[at]][Math.floor(Math.log2(time) * FINE)] += several;
+    calls[data.functionOf[at]] += several;
   }
   return counts.map((own, of) => {
     let before = 0;
@@ -170,8 +178,8 @@ function mediansOf({ head, data }: LoadedRun): number[] {
 function byResult(runs: LoadedRun[]): Colours {
   const slots = runs.map((run) => {
     const moves = run.head.functions.map(({ shape }) => shape === "data");
-    const { length, result } = run.details!;
-    return slotsOf(run, (at) => (result[at] < 0 ? 2 : moves[run.data.functionOf[at]] && result[at] < length[at] ? 1 : 0));
+    const { length, result, calls } = run.details!;
+    return slotsOf(run, (at) => (calls?.[at] ? 3 : result[at] < 0 ? 2 : moves[run.data.functionOf[at]] && result[at] < length[at] ? 1 : 0));
   });
-  return { styles: [style("as asked for", PALE), style("moved less than asked for", KINDS[1]), style("failed", BAD)], slots };
+  return { styles: [style("as asked for", PALE), style("moved less than asked for", KINDS[1]), style("failed", BAD), style("added up, none failed", NEUTRAL)], slots };
 }

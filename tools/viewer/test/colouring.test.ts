@@ -65,6 +65,19 @@ test("a file has the same colour in all runs, the most used ones their own", asy
   assert.equal(styles[slotOf(one, 0, "/x/out")].text, "/x/out");
 });
 
+test("calls that are added up are coloured by what one of them took, and by no result that is not known", async () => {
+  const functions = [{ name: "write", layer: "posix", kind: "write" }];
+  const calls = [
+    { start: 0, end: 10_000, fn: 0, file: 0, result: 6400, calls: 100 },
+    { start: 10_000, end: 15_000, fn: 0, file: 0, length: 64, offset: 0, result: 64 },
+  ];
+  const bytes = timeline({ label: "x", cellNs: 20_000, standsFor: 101, functions, files: ["/f"], processes: [{ name: "p" }], rows: [{ process: 0, calls }] });
+  const run = load(await open(bytes));
+  await complete(run);
+  assert.deepEqual([0, 1].map(nameOf(run, "duration")), ["about the median", "10 to 100 times"]);
+  assert.deepEqual([0, 1].map(nameOf(run, "result")), ["added up, none failed", "as asked for"]);
+});
+
 test("sizes, results and durations are put where their names say", async () => {
   const run = await writers(6, ["/a"]);
   const { start, end } = run.data;
