@@ -302,13 +302,12 @@ mod tests {
     fn what_calls_come_to_is_the_same_however_many_are_gathered() {
         let trace = busy();
         let sums = |found: &Gathered| {
-            let mut sums: BTreeMap<(u32, Function, FileId), (u64, u64, u64, u64)> = BTreeMap::new();
+            let mut sums = BTreeMap::<_, [u64; 4]>::new();
             for (event, &calls) in found.trace.events.iter().zip(&found.calls) {
                 let sum = sums.entry((event.thread, event.function, event.file)).or_default();
-                sum.0 += calls.max(1);
-                sum.1 += event.moved_bytes();
-                sum.2 += event.duration().0;
-                sum.3 += u64::from(event.errno().is_some());
+                let failures = u64::from(event.errno().is_some());
+                let more = [calls.max(1), event.moved_bytes(), event.duration().0, failures];
+                sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
             }
             sums
         };

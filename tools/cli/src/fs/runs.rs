@@ -45,19 +45,26 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn the_first_of_several_runs_begins_and_the_last_one_is_alone() {
         let home = tempfile::tempdir().unwrap();
-        let mut begun = 0;
-        let mut take = || Place::take(home.path(), || Ok(begun += 1)).map_err(|_| ()).unwrap();
+        let begun = Cell::new(0);
+        let take = || {
+            let begin = || {
+                begun.set(begun.get() + 1);
+                Ok(())
+            };
+            Place::take(home.path(), begin).map_err(|_| ()).unwrap()
+        };
         let (one, two) = (take(), take());
-        assert_eq!(begun, 1);
+        assert_eq!(begun.get(), 1);
         assert_eq!(one.is_alone(), Ok(false));
         drop(one);
         assert_eq!(two.is_alone(), Ok(true));
         drop(two);
-        Place::take(home.path(), || Ok(begun += 1)).map_err(|_| ()).unwrap();
-        assert_eq!(begun, 2);
+        take();
+        assert_eq!(begun.get(), 2);
     }
 }
