@@ -543,7 +543,8 @@ impl Instance {
         let path = self.directory.join(BOUND);
         let opened = File::options().write(true).create(true).truncate(false).open(&path);
         let locked = opened.and_then(|file| {
-            rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)?;
+            // Who asks whether it is locked has it for a moment.
+            rustix::fs::flock(&file, FlockOperation::LockShared)?;
             Ok(file)
         });
         self._bond = Some(locked.map_err(|error| unwritable(&path, &error))?);

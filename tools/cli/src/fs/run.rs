@@ -10,7 +10,7 @@ use super::{Place, copy, failure, name_of, shown};
 use crate::failure::Failure;
 use crate::record::{Recorder, launch_failure};
 use clap::Args;
-use iolab_host::launch::{self, Both, Ending, Watcher};
+use iolab_host::launch::{self, AsOne, Both, Ending, Watcher};
 use iolab_host::own_place;
 use iolab_host::recording::Recording;
 use iolab_pfs::client::Call;
@@ -90,14 +90,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let scope = Scope::of(&arguments.files)?;
     let home = Home::of(arguments.dir.as_deref())?;
     let wish = arguments.shape.wish();
-    let servers = match joined(arguments, &wish)? {
-        true => Servers::OfOthers,
+    let mut keeper = match joins(arguments, &wish)? {
+        true => None,
         false => {
             let started = start(&home.directory, &wish, Life::Bound);
-            Servers::Own { node: Some(started.inspect_err(|_| home.go())?), left: SUCCESSORS }
+            let node = Some(started.inspect_err(|_| home.go())?);
+            Some(Keeper { home: &home, wish, node, left: SUCCESSORS })
         }
     };
-    let mut keeper = Keeper { home: &home, wish, servers };
     let staged = stage_in(&home, &arguments.stage_in);
     let mut recorder = None;
     let ended = staged.and_then(|staged| {
@@ -105,23 +105,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let trace = arguments.trace.as_deref();
         recorder = trace.map(|it| Recorder::of_job(it, &arguments.command)).transpose()?;
         let recording = recorder.as_mut().map(|it| &mut it.recording);
-        let ending = carry_out(arguments, &libraries, (&scope, recording), &mut keeper)?;
+        let watcher: &mut dyn Watcher = match &mut keeper {
+            Some(keeper) => keeper,
+            None => &mut AsOne,
+        };
+        let ending = carry_out(arguments, &libraries, (&scope, recording), (&home, watcher))?;
         Ok((staged, place, ending))
     });
     let (staged, place, ending) = match ended {
         Ok(ended) => ended,
         Err(failure) => {
             // The program has not run, so nothing is lost.
-            if let Servers::Own { node, .. } = keeper.servers {
-                let _ = node.map(Started::stop);
-            }
+            let _ = keeper.and_then(|keeper| keeper.node).map(Started::stop);
             recorder.into_iter().for_each(|recorder| recorder.recording.discard());
             home.go();
             return Err(failure);
         }
     };
     let saved = recorder.map_or(Ok(()), Recorder::save);
-    let node = keeper.end()?;
+    let node = keeper.map(Keeper::end).transpose()?;
     let exported = match arguments.keep {
         true => keep(&scope, &home, &place),
         false => export(arguments, &scope, &home, &staged),
@@ -143,7 +145,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Whether the run is on a file system that is served already, and may be.
-fn joined(arguments: &Arguments, wish: &Wish) -> Result<bool, Failure> {
+fn joins(arguments: &Arguments, wish: &Wish) -> Result<bool, Failure> {
     let Some(directory) = &arguments.dir else { return Ok(false) };
     // Whatever else is the matter with it is told by who would serve it.
     let Ok(Some(ServingNode { pid, is_bound })) = instance::serving_node(directory) else {
@@ -297,15 +299,9 @@ fn stand_for_all(home: &Home, scope: &Scope) -> Result<runs::Place, Failure> {
 struct Keeper<'a> {
     home: &'a Home,
     wish: Wish,
-    servers: Servers,
-}
-
-/// Whose the servers are.
-enum Servers {
-    /// The run's own, and how many successors they may still get.
-    Own { node: Option<Started>, left: u32 },
-    /// They were there before, and stay.
-    OfOthers,
+    node: Option<Started>,
+    /// Successors that there may still be.
+    left: u32,
 }
 
 /// A node that ends again and again is of no use to anybody.
@@ -317,11 +313,8 @@ impl Watcher for Keeper<'_> {
     }
 
     fn tick(&mut self) -> Duration {
-        if let Servers::Own { node, left } = &mut self.servers
-            && *left > 0
-            && node.as_mut().is_none_or(Started::has_ended)
-        {
-            *left -= 1;
+        if self.left > 0 && self.node.as_mut().is_none_or(Started::has_ended) {
+            self.left -= 1;
             match self.succeed() {
                 Ok(()) => {}
                 Err(failure) => eprintln!("iolab: warning: {}", failure.message()),
@@ -333,29 +326,24 @@ impl Watcher for Keeper<'_> {
 
 impl Keeper<'_> {
     fn succeed(&mut self) -> Result<(), Failure> {
-        let Servers::Own { node, .. } = &mut self.servers else { return Ok(()) };
-        *node = None;
+        self.node = None;
         let place = self.home.directory.display();
         eprintln!(
             "iolab: warning: the servers have ended and are started again; see {place}/node.log"
         );
-        *node = Some(start(&self.home.directory, &self.wish, Life::Bound)?);
+        self.node = Some(start(&self.home.directory, &self.wish, Life::Bound)?);
         Ok(())
     }
 
-    /// The servers at the end, alive; none where they are not the run's own.
-    fn end(mut self) -> Result<Option<Started>, Failure> {
-        let Servers::Own { node, .. } = &mut self.servers else { return Ok(None) };
-        if node.as_mut().is_none_or(Started::has_ended) {
+    /// The servers at the end, alive.
+    fn end(mut self) -> Result<Started, Failure> {
+        if self.node.as_mut().is_none_or(Started::has_ended) {
             self.succeed().map_err(|failure| {
                 let place = self.home.directory.display();
                 failure.note(format!("the file system of the run is kept in {place}"))
             })?;
         }
-        match self.servers {
-            Servers::Own { node, .. } => Ok(node),
-            Servers::OfOthers => Ok(None),
-        }
+        Ok(self.node.expect("they are there or were started"))
     }
 }
 
@@ -363,9 +351,9 @@ fn carry_out(
     arguments: &Arguments,
     libraries: &[PathBuf],
     (scope, recording): (&Scope, Option<&mut Recording>),
-    keeper: &mut Keeper<'_>,
+    (home, keeper): (&Home, &mut dyn Watcher),
 ) -> Result<Ending, Failure> {
-    let directory = &keeper.home.directory;
+    let directory = &home.directory;
     let absolute = directory.canonicalize();
     let absolute =
         absolute.map_err(|error| Failure::new(format!("{}: {error}", directory.display())))?;
@@ -385,10 +373,7 @@ fn carry_out(
 
 /// Leaves files where they are: nothing stands in for them, once no run is left that may look for them.
 fn keep(scope: &Scope, home: &Home, place: &runs::Place) -> Result<(), Failure> {
-    let is_last = place.is_alone().map_err(|error| {
-        Failure::new(format!("{}: {error}", home.directory.join("runs").display()))
-    })?;
-    if !is_last {
+    if !place.is_alone()? {
         return Ok(());
     }
     let all = files::walk(&home.client()?, b"/").map_err(|error| failure(b"/", error))?;

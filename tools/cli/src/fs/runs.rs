@@ -7,10 +7,12 @@ use crate::failure::Failure;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The place of a run among those on a file system, for as long as it lives.
 pub(super) struct Place {
+    path: PathBuf,
     file: File,
 }
 
@@ -21,25 +23,31 @@ impl Place {
         first: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<Place, Failure> {
         let path = directory.join("runs");
-        let said = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
         let opened =
             File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let place = Place { file: opened.map_err(said)? };
-        if place.is_alone().map_err(|error| said(error.into()))? {
+        let file = opened.map_err(|error| refused(&path, &error))?;
+        let place = Place { path, file };
+        if place.is_alone()? {
             first()?;
         }
-        flock(&place.file, FlockOperation::LockShared).map_err(|error| said(error.into()))?;
+        let shared = flock(&place.file, FlockOperation::LockShared);
+        shared.map_err(|error| refused(&place.path, &error.into()))?;
         Ok(place)
     }
 
-    /// Whether no other run has a place; none gets one from now on, until this one is given up.
-    pub(super) fn is_alone(&self) -> Result<bool, Errno> {
+    /// Whether no other run has a place. If so, none gets one from now on until this one is given up; if not, it has been
+    /// given up.
+    pub(super) fn is_alone(&self) -> Result<bool, Failure> {
         match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
             Err(Errno::WOULDBLOCK) => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => Err(refused(&self.path, &error.into())),
         }
     }
+}
+
+fn refused(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -60,9 +68,9 @@ mod tests {
         };
         let (one, two) = (take(), take());
         assert_eq!(begun.get(), 1);
-        assert_eq!(one.is_alone(), Ok(false));
+        assert_eq!(one.is_alone().ok(), Some(false));
         drop(one);
-        assert_eq!(two.is_alone(), Ok(true));
+        assert_eq!(two.is_alone().ok(), Some(true));
         drop(two);
         take();
         assert_eq!(begun.get(), 2);
