@@ -9,7 +9,6 @@ use clap::Args;
 use iolab_report::page::{PAGE_MAX, Page, Part, Rendered, compare, fragment_of_row, render_within};
 use iolab_trace::Trace;
 use iolab_vocab::{format_bytes, parse_bytes};
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,23 +30,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: part::Wanted,
     /// Write no page that is larger: of traces that do not fit, calls are added up in cells of time, all but those that
-    /// failed and the longest; browsers open some tens of MiB within seconds
-    #[arg(long, value_name = "SIZE", default_value_t = Size(PAGE_MAX), value_parser = size)]
-    max_size: Size,
+    /// failed and the longest; browsers open some tens of MiB within seconds [default: 64m]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
 }
 
-/// A number of bytes, as people write it.
-#[derive(Clone, Copy)]
-struct Size(u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}m", self.0 >> 20)
-    }
-}
-
-fn size(text: &str) -> Result<Size, String> {
-    parse_bytes(text).map(Size).map_err(|error| error.to_string())
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
 }
 
 /// Where a page is to open.
@@ -78,30 +67,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for (name, trace) in names.iter().zip(&mut traces) {
         parts.push(arguments.wanted.leave(name, trace)?);
     }
-    if let (Some(place), Some(Some(part))) = (arguments.at, parts.first())
-        && part.rows.binary_search(&(place.row as u32)).is_err()
-    {
-        return Err(Failure::new(format!("row {} of {} is not in this part", place.row, names[0]))
-            .hint("choose a larger part, or another row"));
-    }
+    let kept = arguments.at.map(|place| row_in(place, &names[0], parts[0].as_ref())).transpose()?;
     let runs: Vec<(String, &Trace)> = names.into_iter().zip(&traces).collect();
     let mut page = compare(&runs);
     for (timeline, part) in page.timelines.iter_mut().zip(parts) {
         timeline.part = part;
     }
-    if let (Some(place), Some(first)) = (arguments.at, page.timelines.first_mut()) {
-        let part = first.part.as_ref();
-        let row =
-            part.map_or(Some(place.row), |part| part.rows.binary_search(&(place.row as u32)).ok());
-        first.kept.extend(row);
-    }
-    let Rendered { html, gathered_count } = fitting(&page, arguments.max_size.0)?;
+    page.timelines[0].kept.extend(kept);
+    let Rendered { html, gathered_count } = fitting(&page, arguments.max_size.unwrap_or(PAGE_MAX))?;
     if gathered_count > 0 {
         let all: usize = page.timelines.iter().map(|timeline| timeline.trace.events.len()).sum();
         note(gathered_count, all);
     }
     write(output, &html, fragment.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The place of a row among those of a part.
+fn row_in(place: Place, name: &str, part: Option<&Part>) -> Result<usize, Failure> {
+    let Some(part) = part else { return Ok(place.row) };
+    part.rows.binary_search(&(place.row as u32)).map_err(|_| {
+        Failure::new(format!("row {} of {name} is not in this part", place.row))
+            .hint("choose a larger part, or another row")
+    })
 }
 
 /// The page, small enough to be written.
