@@ -3,7 +3,7 @@
 use super::order::{Order, order};
 use super::sums::Fineness;
 use super::timeline::{Encoded, encode_gathered, encode_ordered};
-use super::{Finding, Jump, Page, Section, Timeline};
+use super::{Finding, Jump, Page, Section, Timeline, overview};
 use crate::chart::STYLE as CHARTS;
 use crate::markup::{document, heading};
 use base64::Engine;
@@ -47,14 +47,16 @@ pub fn render_within(page: &Page<'_>, most: u64) -> Option<Rendered> {
     let sections: Vec<Markup> =
         page.sections.iter().map(|section| shown(section, page, &mut jumps)).collect();
     let orders: Vec<Order> = page.timelines.iter().map(|timeline| order(timeline.trace)).collect();
+    let timelines = || page.timelines.iter().zip(&orders);
+    let overviews: Vec<Option<Vec<u8>>> =
+        timelines().map(|(timeline, order)| overview::encode(timeline, order)).collect();
     let fitting = |timelines: Vec<Encoded>| {
-        let html = assembled(page, &sections, &jumps, &timelines);
+        let html = assembled(page, &sections, &jumps, (&overviews, &timelines));
         let gathered_count = timelines.iter().map(|timeline| timeline.gathered_count).sum();
         (html.len() as u64 <= most).then_some(Rendered { html, gathered_count })
     };
     let events: u64 =
         page.timelines.iter().map(|timeline| timeline.trace.events.len() as u64).sum();
-    let timelines = || page.timelines.iter().zip(&orders);
     // No trace was seen of which a page has less than half a byte for an event.
     if events / 2 <= most
         && let Some(rendered) =
@@ -86,7 +88,7 @@ fn assembled(
     page: &Page<'_>,
     sections: &[Markup],
     jumps: &[&Jump],
-    timelines: &[Encoded],
+    (overviews, timelines): (&[Option<Vec<u8>>], &[Encoded]),
 ) -> Vec<u8> {
     let placed = page.sections.iter().any(|section| matches!(section, Section::Timeline));
     let markup = html! {
@@ -102,7 +104,7 @@ fn assembled(
                 "\n"
                 script type="application/json" id="jumps" { (json(&entries(jumps, timelines))) }
                 // The script stands before the calls, so that it draws while the browser still reads these.
-                @for overview in overviews(timelines) {
+                @for overview in first_pictures(overviews, timelines) {
                     "\n"
                     script type="application/x-iolab-overview" { (Base64(overview)) }
                 }
@@ -143,14 +145,12 @@ fn entries<'a>(jumps: &[&'a Jump], timelines: &[Encoded]) -> Vec<JumpEntry<'a>> 
 }
 
 /// What is drawn first: of every timeline its overview, or itself when it is small; nothing when all are.
-fn overviews(timelines: &[Encoded]) -> Vec<&[u8]> {
-    if timelines.iter().all(|timeline| timeline.overview.is_none()) {
+fn first_pictures<'a>(overviews: &'a [Option<Vec<u8>>], timelines: &'a [Encoded]) -> Vec<&'a [u8]> {
+    if overviews.iter().all(Option::is_none) {
         return Vec::new();
     }
-    timelines
-        .iter()
-        .map(|timeline| timeline.overview.as_deref().unwrap_or(&timeline.bytes))
-        .collect()
+    let pairs = overviews.iter().zip(timelines);
+    pairs.map(|(overview, timeline)| overview.as_deref().unwrap_or(&timeline.bytes)).collect()
 }
 
 /// Bytes, written as base64 where they stand.

@@ -6,7 +6,7 @@ use super::Timeline;
 use super::column::{Column, clamp};
 use super::head::{Packed, head, span};
 use super::order::{Order, Row, times_of};
-use super::timeline::assemble;
+use super::timeline::{assemble, functions_used};
 use iolab_trace::{Event, Function};
 use std::collections::BTreeMap;
 
@@ -28,16 +28,13 @@ struct Stretch {
 }
 
 /// The overview of a trace; `None` when it is small, or when there are so many rows that it would not be.
-pub(super) fn encode(
-    timeline: &Timeline<'_>,
-    order: &Order,
-    functions: &BTreeMap<Function, u8>,
-) -> Option<Vec<u8>> {
+pub(super) fn encode(timeline: &Timeline<'_>, order: &Order) -> Option<Vec<u8>> {
     let trace = timeline.trace;
     let cells = (CELLS_MAX / order.rows.len().max(1)).min(CELLS_PER_ROW_MAX);
     if trace.events.len() < EVENTS_MIN || cells < CELLS_PER_ROW_MIN {
         return None;
     }
+    let functions = &functions_used(trace);
     let (start_ns, end_ns) = span(trace);
     let [start_ns, end_ns] = [whole(start_ns), whole(end_ns)];
     let width = (end_ns - start_ns).div_ceil(cells as u64).max(1);

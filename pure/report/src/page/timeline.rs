@@ -8,7 +8,7 @@ use super::column::{Column, clamp};
 use super::head::{Head, Packed, Shape, head, span};
 use super::order::{Order, order, parent_of, times_of};
 use super::sums::{Fineness, Gathered, gather};
-use super::{Part, Timeline, overview, spent};
+use super::{Part, Timeline, spent};
 use iolab_trace::{Event, Function, Trace};
 use std::collections::BTreeMap;
 
@@ -22,15 +22,13 @@ pub(super) struct Encoded {
     pub(super) bytes: Vec<u8>,
     /// Drawing position of each row number of the trace.
     pub(super) positions: Vec<u32>,
-    /// What is drawn until the calls are unpacked; of large traces only.
-    pub(super) overview: Option<Vec<u8>>,
     /// How many events of the trace stand in sums.
     pub(super) gathered_count: usize,
 }
 
 /// The exchange form of a trace.
 pub fn encode(label: &str, trace: &Trace) -> Vec<u8> {
-    encode_with_positions(&Timeline::new(label, trace)).bytes
+    encode_ordered(&Timeline::new(label, trace), &order(trace)).bytes
 }
 
 /// The exchange form of a trace whose calls are gathered in so many cells of time, all but the failed ones and the
@@ -41,12 +39,7 @@ pub fn encode_in_cells(label: &str, trace: &Trace, cells: u64) -> Vec<u8> {
     encode_gathered(&timeline, &order(trace), |_| false, fineness).bytes
 }
 
-/// The exchange form of a trace, and where each of its rows went.
-fn encode_with_positions(timeline: &Timeline<'_>) -> Encoded {
-    encode_ordered(timeline, &order(timeline.trace))
-}
-
-/// The same of a trace whose order is known.
+/// The exchange form of a trace in its order, and where each of its rows went.
 pub(super) fn encode_ordered(timeline: &Timeline<'_>, order: &Order) -> Encoded {
     let trace = timeline.trace;
     let positions = positions(order);
@@ -54,8 +47,7 @@ pub(super) fn encode_ordered(timeline: &Timeline<'_>, order: &Order) -> Encoded 
     let columns = columns(timeline, order, &positions, &functions);
     let packed = packed(columns);
     let head = head(timeline, order, &functions, &packed);
-    let overview = overview::encode(timeline, order, &functions);
-    Encoded { bytes: assemble(&head, &packed), positions, overview, gathered_count: 0 }
+    Encoded { bytes: assemble(&head, &packed), positions, gathered_count: 0 }
 }
 
 /// The same with calls gathered; rows that are `kept` stay single ones.
@@ -90,7 +82,6 @@ pub(super) fn encode_gathered(
     Encoded {
         bytes: assemble(&head, &packed),
         positions: places,
-        overview: overview::encode(timeline, order, &functions_used(whole)),
         gathered_count: whole.events.len() - single,
     }
 }
@@ -146,7 +137,7 @@ fn positions(order: &Order) -> Vec<u32> {
 }
 
 /// The functions that occur, each with its index in the head.
-fn functions_used(trace: &Trace) -> BTreeMap<Function, u8> {
+pub(super) fn functions_used(trace: &Trace) -> BTreeMap<Function, u8> {
     let mut used: BTreeMap<Function, u8> = BTreeMap::new();
     for event in &trace.events {
         used.entry(event.function).or_insert(0);
