@@ -3,7 +3,7 @@
 import { lines } from "./csv.ts";
 import { resultText } from "./details.ts";
 import { element } from "./element.ts";
-import { rowOfCall, type Call, type LoadedRun } from "./loaded.ts";
+import { rowOfCall, standsFor, type Call, type LoadedRun } from "./loaded.ts";
 import type { Range } from "./range.ts";
 import { SHADE_DIM } from "./track.ts";
 import { visit } from "./visit.ts";
@@ -57,7 +57,7 @@ function factsOf(run: LoadedRun, at: number, row: number) {
     start: data.start[at],
     end: data.end[at],
     row: details!.row[at],
-    calls: details!.calls?.[at] || 1,
+    calls: standsFor(run, at),
   };
 }
 

@@ -1,7 +1,7 @@
 // What the colours of calls mean: their class, or else the file, the process, the size, the duration beside what is
 // usual, the result. Each gives every call a slot and every slot a name and a colour.
 
-import type { LoadedRun } from "./loaded.ts";
+import { standsFor, type LoadedRun } from "./loaded.ts";
 import { CLASSES, type ClassStyle } from "./palette.ts";
 import { byRank, isConcurrent } from "./place.ts";
 
@@ -60,11 +60,6 @@ export function coloursOf(colouring: Colouring, runs: LoadedRun[]): Colours {
     case "result":
       return byResult(runs);
   }
-}
-
-/** How many calls one is: several where they are added up. */
-function standsFor({ details }: LoadedRun, at: number): number {
-  return details!.calls?.[at] || 1;
 }
 
 /** The slot of each call, as `slotOf` tells. */

@@ -115,10 +115,15 @@ export function shade(run: LoadedRun, hidden: ReadonlySet<number>, matches: ((at
   for (let at = 0; at < shade.length; at++) {
     const slot = colourOf[at];
     const isMatch = !matches || matches(at);
-    if (isMatch) run.matches += run.details?.calls?.[at] || 1;
+    if (isMatch) run.matches += standsFor(run, at);
     shade[at] = hidden.has(slot) ? SHADE_HIDDEN : isMatch ? slot : SHADE_DIM;
   }
   for (const track of run.tracks) track.forget();
+}
+
+/** How many calls one is: several where they are added up. Before the details are there, one. */
+export function standsFor({ details }: LoadedRun, at: number): number {
+  return details?.calls?.[at] || 1;
 }
 
 /** Index of the track, and of the head's row, that a call is in. */

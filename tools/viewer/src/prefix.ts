@@ -7,7 +7,7 @@
 // in which one does not has no sums and is read call by call.
 
 import { countedCalls } from "./details.ts";
-import { rowOfCall, type LoadedRun } from "./loaded.ts";
+import { rowOfCall, standsFor, type LoadedRun } from "./loaded.ts";
 import { CLASSES } from "./palette.ts";
 
 /** Calls between two notes, at least; more where there are many slots, so that notes stay smaller than calls. */
@@ -34,11 +34,11 @@ export function countingOf({ head }: LoadedRun): Counting {
 /** How many calls a row of a trace stands for, and what it moved: a call inside one that moves data moves none of its own. */
 export function amountsOf(run: LoadedRun, { movesData, mayCount }: Counting, at: number): { calls: number; bytes: number } {
   const { functionOf } = run.data;
-  const { parent, result, argument, calls: gathered } = run.details!;
+  const { parent, result, argument } = run.details!;
   const own = functionOf[at];
   const moves = movesData[own] && result[at] > 0 && !isInsideData(parent, movesData, functionOf, parent[at]);
-  const counted = gathered?.[at] || (mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) : 0);
-  return { calls: counted || 1, bytes: moves ? result[at] : 0 };
+  const calls = mayCount[own] ? countedCalls(run.head.functions[own], argument[at]) || standsFor(run, at) : standsFor(run, at);
+  return { calls, bytes: moves ? result[at] : 0 };
 }
 
 function isInsideData(parents: Int32Array, movesData: boolean[], functionOf: Uint8Array, parent: number): boolean {
