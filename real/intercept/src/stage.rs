@@ -53,5 +53,5 @@ pub(crate) use hooks::{
     dup_unfollowed, enter_child, give_room, inherited, is_any_fast, is_known, is_own, keep_out,
     keeps_existing, lent, made_room, opened, passes, perform, replaced_unseen, start, step_aside,
 };
-pub(crate) use memory::{is_memory, is_readable};
+pub(crate) use memory::is_memory;
 pub(crate) use signals::raw_sigaction;

@@ -29,6 +29,7 @@ unsafe extern "C" fn start(
     ENVIRONMENT.store(environment.cast_mut(), Ordering::Relaxed);
     next::find_all();
     system::find_thread_flag();
+    system::find_checker(variable(b"LD_PRELOAD"));
     // SAFETY: the loader's arguments.
     let chosen = unsafe { chosen::chosen(count, arguments, &variable) };
     if chosen == chosen::Chosen::Passed {

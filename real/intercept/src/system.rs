@@ -7,7 +7,7 @@
 
 use crate::next::{self, Next};
 pub(crate) use iolab_processor::system_call as raw;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// A system call of up to three arguments.
 ///
@@ -37,6 +37,46 @@ pub(crate) fn find_thread_flag() {
 pub(crate) fn is_single_threaded() -> bool {
     // SAFETY: points to libc's flag or to ours, both static.
     unsafe { *SINGLE_THREADED.load(Ordering::Relaxed) != 0 }
+}
+
+/// A tool checks what memory the program uses, and counts what we look at as the program's own errors.
+static IS_CHECKED: AtomicBool = AtomicBool::new(false);
+
+/// Takes note of a checker of memory from the libraries that are loaded before others; called once at start.
+pub(crate) fn find_checker(preloaded: Option<&[u8]>) {
+    const VALGRIND: &[u8] = b"vgpreload_";
+    let found = preloaded.is_some_and(|it| it.windows(VALGRIND.len()).any(|part| part == VALGRIND));
+    IS_CHECKED.store(found, Ordering::Relaxed);
+}
+
+/// Whether a tool checks what memory the program uses.
+#[inline]
+pub(crate) fn is_checked() -> bool {
+    IS_CHECKED.load(Ordering::Relaxed)
+}
+
+/// Whether the 8 bytes at an address can be read: the kernel looks at a new signal mask before it finds that there is
+/// no such way to apply it. Where a tool would report that, as bytes of another process, which no tool checks.
+pub(crate) fn is_readable(address: usize) -> bool {
+    const NO_SUCH_HOW: usize = 99;
+    if address < 4096 {
+        return false;
+    }
+    if is_checked() {
+        let mut bytes = 0_u64;
+        let into = libc::iovec { iov_base: (&raw mut bytes).cast(), iov_len: 8 };
+        let from = libc::iovec { iov_base: address as *mut _, iov_len: 8 };
+        let at = |part: &libc::iovec| std::ptr::from_ref(part) as usize;
+        // SAFETY: 8 bytes of our own are written.
+        let copied = unsafe {
+            let own = process_number() as usize;
+            raw(libc::SYS_process_vm_readv, [own, at(&into), 1, at(&from), 1, 0])
+        };
+        return copied == 8;
+    }
+    // SAFETY: nothing is changed, whatever `address` is.
+    let answer = unsafe { raw(libc::SYS_rt_sigprocmask, [NO_SUCH_HOW, address, 0, 8, 0, 0]) };
+    answer != -(libc::EFAULT as isize)
 }
 
 /// Whether the process has one thread, for certain: asked of the kernel where libc has no flag (before

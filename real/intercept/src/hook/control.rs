@@ -3,7 +3,7 @@
 use super::enter;
 use crate::call::{Call, Returns};
 use crate::moment::{Moment, moment};
-use crate::{next, sight, stage};
+use crate::{next, sight, stage, system};
 use iolab_policy::insitu::Request;
 use iolab_trace::{Class, Function, Layer};
 
@@ -37,7 +37,7 @@ pub(crate) unsafe extern "C-unwind" fn ioctl(fd: usize, request: usize, argument
         }
         match request as u32 {
             CLONE => stage::lent(argument as i32),
-            CLONE_RANGE if stage::is_readable(argument) => {
+            CLONE_RANGE if system::is_readable(argument) => {
                 stage::lent((argument as *const i64).read_unaligned() as i32);
             }
             _ => {}

@@ -153,7 +153,7 @@ pub(crate) unsafe extern "C" fn before_syscall(
 unsafe fn notice(number: i64, first: usize) {
     match number {
         libc::SYS_clone => fork::before_clone(first as u64),
-        libc::SYS_clone3 if stage::is_readable(first) => {
+        libc::SYS_clone3 if system::is_readable(first) => {
             // SAFETY: flags are the first word of the structure, which can be read.
             fork::before_clone(unsafe { (first as *const u64).read_unaligned() });
         }

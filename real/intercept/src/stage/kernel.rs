@@ -1,6 +1,7 @@
 //! System calls as they are: no libc, no `errno`, a failure is `-errno`. What happens here is seen
 //! by no hook, is no cancellation point and is safe in a signal handler.
 
+use crate::system;
 pub(crate) use iolab_processor::thread_pointer;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicU32;
@@ -260,25 +261,13 @@ pub(crate) fn restore_signals(mask: u64) {
     unsafe { system_call!(SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0, 8) };
 }
 
-/// Whether the 8 bytes at `address` can be read: the kernel looks at a new signal mask before it
-/// finds that there is no such way to apply it.
-pub(crate) fn is_readable(address: usize) -> bool {
-    const NO_SUCH_HOW: usize = 99;
-    if address < 4096 {
-        return false;
-    }
-    // SAFETY: nothing is changed, whatever `address` is.
-    let result = unsafe { system_call!(SYS_rt_sigprocmask, NO_SUCH_HOW, address, 0, 8) };
-    result != -(libc::EFAULT as isize)
-}
-
 /// Whether the 8 bytes at `address` can be written: the current signal mask is put there and what
 /// stood there is put back.
 ///
 /// # Safety
 /// Nobody else uses these bytes meanwhile (they are part of a buffer being read into).
 pub(crate) unsafe fn is_writable(address: usize) -> bool {
-    if !is_readable(address) {
+    if !system::is_readable(address) {
         return false;
     }
     let place = address as *mut u64;

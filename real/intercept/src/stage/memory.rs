@@ -6,6 +6,7 @@
 
 use super::kernel::{self, system_call};
 use super::watch;
+use crate::system;
 use libc::iovec;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -319,7 +320,7 @@ fn look(known: &mut [usize; 2], start: usize, end: usize, direction: Direction) 
             || match direction {
                 // SAFETY: these bytes are part of a buffer the program asked to have filled.
                 Direction::In if part.len() >= 8 => unsafe { kernel::is_writable(part.start) },
-                _ => kernel::is_readable(part.start.min(page + PAGE_BYTES - 8)),
+                _ => system::is_readable(part.start.min(page + PAGE_BYTES - 8)),
             };
         if !good {
             return false;
@@ -331,11 +332,6 @@ fn look(known: &mut [usize; 2], start: usize, end: usize, direction: Direction) 
         false => [first, last],
     };
     true
-}
-
-/// Whether the word at `address` can be read.
-pub(crate) fn is_readable(address: usize) -> bool {
-    kernel::is_readable(address)
 }
 
 /// Whether all of these bytes can be read.

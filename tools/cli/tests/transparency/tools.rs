@@ -37,6 +37,13 @@ fn copying_and_joining() {
 }
 
 #[test]
+fn valgrind_finds_no_errors_of_ours_in_programs() {
+    let script = "check() { valgrind -q --error-exitcode=9 \"$@\"; echo $?; }
+        check dd if=numbers of=a bs=7777 count=9 status=none; check sort --parallel=2 small.1 small.2 numbers -o sorted; check cat a small.*";
+    check(script, &[("valgrind", "valgrind")]);
+}
+
+#[test]
 fn tar() {
     check_mounted(
         "tar --sort=name --mtime=@0 --owner=0 --group=0 -cf ../a.tar . && mv ../a.tar . && mkdir x && tar -xf a.tar -C x

@@ -4,6 +4,7 @@
 use super::super::kernel::{self, system_call};
 use super::{Still, behind_path, busy, copy_behind};
 use crate::call::{ABSENT, Call};
+use crate::system;
 use iolab_segment::{FastPath, FastPlace, StagedFile};
 use iolab_trace::Function;
 use std::ffi::{CStr, c_int};
@@ -47,7 +48,7 @@ fn by_descriptor(place: &FastPlace, call: &Call) -> Option<StagedFile> {
     }
     let is_empty = call.path != 0
         && call.path != ABSENT
-        && super::super::is_readable(call.path)
+        && system::is_readable(call.path)
         // SAFETY: readable as just seen.
         && unsafe { *(call.path as *const u8) } == 0;
     (is_empty && call.directory != ABSENT)
