@@ -48,7 +48,7 @@ fn try_pattern(pattern: &dyn Pattern, ranks: u32) {
     }
 }
 
-const NESTS: [&str; 9] = [
+const NESTS: [&str; 10] = [
     "7",
     "2 x8/4 x4/64 every 256 from 64k",
     "[0: 1, 5: 2, 9: 1]",
@@ -58,6 +58,7 @@ const NESTS: [&str; 9] = [
     "0 x5/7 every 3 from 9",
     "1 x2/9223372036854775806",
     "[0: [0: [0: 1, 8: 1] x2/32, 100: 9], 500: 1m]",
+    "[0: 4, 6: 6] x3/42 x3/128 from 41",
 ];
 
 pub(crate) const NEST_TEXT: Target = Target {

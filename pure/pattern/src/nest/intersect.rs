@@ -147,7 +147,8 @@ impl Meeting {
                 let parts = &sequence.parts;
                 let from = other.offset.saturating_sub(single.offset);
                 let first = parts.partition_point(|part| part.offset + part.node.end() <= from);
-                let until = other.end() - single.offset;
+                // Only copies that reach into the window are left: they may all be before `single`.
+                let until = other.end().saturating_sub(single.offset);
                 for part in parts[first..].iter().take_while(|part| part.offset < until) {
                     let place = single.offset + part.offset;
                     self.meet(&Chain::new(place, 1, 0, part.node.clone()), other, out)?;

@@ -67,6 +67,18 @@ fn sets_whose_strides_do_not_divide_are_walked_and_never_stored() {
 }
 
 #[test]
+fn a_copy_behind_the_last_that_reaches_into_a_window_meets_nothing() {
+    let one: Nest = "[0: 4, 6: 6] x3/42 x3/128 from 41".parse().unwrap();
+    let other: Nest = "5 x4/70 from 27".parse().unwrap();
+    let all = |nest: &Nest| bytes_of(nest.cut(0, nest.size()).runs());
+    let (ones, others) = (all(&one), all(&other));
+    let wanted: Vec<u64> = ones.into_iter().filter(|byte| others.contains(byte)).collect();
+    for met in [one.intersect(&other), other.intersect(&one)] {
+        assert_eq!(bytes_of(met.expect("proper").runs(Extent::new(0, 1000))), wanted);
+    }
+}
+
+#[test]
 fn two_tiles_that_never_meet_are_found_out_after_one_period() {
     let (one, other): (Nest, Nest) =
         ("1 every 6000".parse().unwrap(), "1 every 4000 from 1".parse().unwrap());

@@ -96,9 +96,10 @@ impl Tree {
     }
 }
 
-/// Often none, often the same few, so that neighbours and equal distances come up.
+/// Often none, often the same few, so that neighbours and equal distances come up; at times so wide
+/// that all of another set lies in it.
 fn gap(random: &mut Random) -> u64 {
-    [0, 0, 1, 2, 2, 4, 4, random.below(12)][random.below(8) as usize]
+    [0, 0, 1, 2, 2, 4, 4, random.below(12), random.below(90)][random.below(9) as usize]
 }
 
 /// A nest, and the bytes of its first tiles.
