@@ -4,7 +4,7 @@ use crate::Target;
 use iolab_pfs::inventory::Inventory;
 use iolab_pfs::journal::{Journal, SEGMENT_HEADER_BYTES, SegmentHeader};
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
-use iolab_pfs::{Message, OpenWish, Peer, Request, SessionId};
+use iolab_pfs::{Message, OpenWish, Peer, PeerEvent, Request, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 
@@ -64,15 +64,16 @@ fn seeds() -> Vec<Vec<u8>> {
         Message::Rename { from: b"/b".to_vec(), to: b"/d/c".to_vec() },
         opens(b"/e"),
     ];
-    let mut events = vec![Event::PeerUp { peer, session }];
-    events.extend((1..).zip(asked).map(|(number, message)| Event::Asked {
+    let mut events = vec![PeerEvent::Up { peer, session }];
+    events.extend((1..).zip(asked).map(|(number, message)| PeerEvent::Asked {
         peer,
         request: Request(number),
         message,
+        payload: None,
     }));
     for event in events {
         let mut actions = Vec::new();
-        machine.step(Nanos(1), event, &mut actions);
+        machine.step(Nanos(1), Event::Peer(event), &mut actions);
         for action in actions {
             match action {
                 Action::Append { record, .. } => journal.extend(record),

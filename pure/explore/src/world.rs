@@ -434,7 +434,8 @@ impl World {
         for server in 0..self.servers.len() {
             if self.servers[server].up {
                 let party = iolab_pfs::Party::Server(server as u32);
-                self.tell_client(client, iolab_pfs::client::Event::Runs { party });
+                let runs = iolab_pfs::PartyEvent::Runs { party };
+                self.tell_of_party(Node::Client(client), runs);
             }
         }
     }

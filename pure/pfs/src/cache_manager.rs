@@ -24,11 +24,12 @@ mod upstream;
 pub use crate::serving::{Operation, Settings as ServingSettings};
 pub use events::{Action, BlockNumber, Event, Place, Row};
 
-use crate::links::{FromWish, Link, Wish, silent};
+use crate::links::{Heard, Links, Wish};
 use crate::message::PAYLOAD_BYTES_MAX;
-use crate::serving::{Admission, Serving, Subfile};
+use crate::serving::{Admission, Serving, Subfile, TOO_MANY};
 use crate::{
-    Buffer, Code, Inode, Layout, Managers, Message, Party, Peer, Request, SessionId, ViewNumber,
+    Buffer, Code, Inode, Layout, Managers, Message, Party, PartyEvent, Peer, PeerAction, PeerEvent,
+    Request, SessionId, ViewNumber,
 };
 use blocks::{Blocks, Key};
 use iolab_policy::Machine;
@@ -164,7 +165,7 @@ pub struct CacheManager {
     /// When there are so many, those that are not in use are forgotten.
     files_max: usize,
     last_view: u32,
-    links: BTreeMap<Party, Link<Errand, Row>>,
+    links: Links<Errand, Row>,
     /// Who waits for memory, in the order in which they came.
     waiting: VecDeque<Operation>,
     /// Whether there may be memory for them.
@@ -199,7 +200,7 @@ impl CacheManager {
             files: BTreeMap::new(),
             files_max: FILES,
             last_view: 0,
-            links: BTreeMap::new(),
+            links: Links::new(settings.failure_timeout),
             waiting: VecDeque::new(),
             is_room_new: false,
             pauses: Vec::new(),
@@ -212,9 +213,9 @@ impl CacheManager {
         }
     }
 
-    /// The parties that ought to have answered for a second. Where one runs all the same, [`Event::Runs`] tells.
+    /// The parties that ought to have answered for a second. Where one runs all the same, [`PartyEvent::Runs`] tells.
     pub fn silent(&self, now: Nanos) -> Vec<Party> {
-        silent(&self.links, now)
+        self.links.silent(now)
     }
 
     /// What it has done so far, and has now.
@@ -237,7 +238,7 @@ impl CacheManager {
         payload: Option<(Buffer, u64)>,
         out: &mut Vec<Action>,
     ) {
-        let reply = |message| Action::Reply { peer, request, message, payload: None };
+        let reply = |message| Action::Peer(PeerAction::reply(peer, request, message));
         let release = |out: &mut Vec<Action>| {
             out.extend(payload.map(|(buffer, _)| Action::Release { buffer }));
         };
@@ -251,7 +252,7 @@ impl CacheManager {
             Admission::TooMany => {
                 release(out);
                 self.serving.sessions.lost(now, peer);
-                return out.push(Action::Drop { peer, why: crate::serving::TOO_MANY });
+                return out.push(Action::Peer(PeerAction::Drop { peer, why: TOO_MANY }));
             }
         };
         let work = self.work_of(id, message, payload, out);
@@ -384,45 +385,35 @@ impl CacheManager {
     }
 }
 
-impl FromWish<Row> for Action {
-    fn from_wish(wish: Wish<Row>) -> Action {
+impl From<Wish<Row>> for Action {
+    fn from(wish: Wish<Row>) -> Action {
         match wish {
-            Wish::Connect(to) => Action::Connect { to },
-            Wish::Disconnect(from) => Action::Disconnect { from },
-            Wish::Ask { to, request, message, payload } => {
-                Action::Ask { to, request, message, payload }
-            }
+            Wish::Party(action) => Action::Party(action),
             Wish::WakeAt(at) => Action::WakeAt(at),
         }
     }
 }
 
-impl Machine for CacheManager {
-    type Event = Event;
-    type Action = Action;
-
-    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+impl CacheManager {
+    fn told_by_peer(&mut self, now: Nanos, event: PeerEvent, out: &mut Vec<Action>) {
         match event {
-            Event::PeerUp { peer, session } => {
-                let (known, before) = self.serving.sessions.up(peer, session);
-                if let Some(peer) = before {
-                    out.push(Action::Drop { peer, why: crate::serving::ELSEWHERE });
-                }
-                out.push(Action::Welcome { peer, known });
+            PeerEvent::Up { peer, session } => {
+                out.extend(self.serving.sessions.up(peer, session).map(Action::Peer));
             }
-            Event::PeerLost { peer, ended } => {
-                if let Some(id) = self.serving.sessions.lost(now, peer)
-                    && ended
-                {
-                    self.end_session(id);
-                }
+            PeerEvent::Lost { peer, ended } => {
+                let id = self.serving.sessions.lost(now, peer);
+                id.filter(|_| ended).into_iter().for_each(|id| self.end_session(id));
             }
-            Event::Asked { peer, request, message, payload } => {
+            PeerEvent::Asked { peer, request, message, payload } => {
                 self.asked(now, peer, request, message, payload, out);
             }
-            Event::Connected { to, incarnation, known } => {
-                let Some(link) = self.links.get_mut(&to) else { return };
-                let forgotten = link.connected(now, incarnation, known, out);
+        }
+    }
+
+    fn told_by_party(&mut self, now: Nanos, event: PartyEvent, out: &mut Vec<Action>) {
+        match self.links.hear(now, event, out) {
+            Heard::Nothing => {}
+            Heard::Connected { to, forgotten, .. } => {
                 if forgotten.views {
                     self.files.values_mut().for_each(|file| {
                         file.stored.remove(&to);
@@ -433,23 +424,22 @@ impl Machine for CacheManager {
                     self.grants_forgotten(now, server, out);
                 }
             }
-            Event::Disconnected { from } => {
-                if let Some(link) = self.links.get_mut(&from) {
-                    link.disconnected(now, out);
-                }
+            Heard::Replied { from, context: errand, message, payload } => {
+                self.replied(now, from, errand, (message, payload), out);
             }
-            Event::Runs { party } => {
-                if let Some(link) = self.links.get_mut(&party) {
-                    link.runs(now);
-                }
-            }
-            Event::Replied { from, request, message, payload } => {
-                let link = self.links.get_mut(&from);
-                match link.and_then(|link| link.replied(now, request, out)) {
-                    Some(errand) => self.replied(now, from, errand, (message, payload), out),
-                    None => out.extend(payload.map(|buffer| Action::Release { buffer })),
-                }
-            }
+            Heard::Unwanted(buffer) => out.push(Action::Release { buffer }),
+        }
+    }
+}
+
+impl Machine for CacheManager {
+    type Event = Event;
+    type Action = Action;
+
+    fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Peer(event) => self.told_by_peer(now, event, out),
+            Event::Party(event) => self.told_by_party(now, event, out),
             Event::Ending => self.is_ending = true,
             Event::Woke => {
                 for id in self.serving.sessions.expired(now, self.settings.serving.session_timeout)
@@ -457,10 +447,8 @@ impl Machine for CacheManager {
                     self.end_session(id);
                 }
                 self.end_pauses(|pause| pause.until <= now);
-                let parties: Vec<Party> = self.links.keys().copied().collect();
-                for party in parties {
-                    let Some(link) = self.links.get_mut(&party) else { continue };
-                    let late = link.woke(now, out);
+                for party in self.links.parties() {
+                    let late = self.links.woke(now, party, out);
                     self.unanswered(now, party, late, Code::TIMED_OUT, out);
                 }
                 self.give_back(now, out);

@@ -22,9 +22,9 @@ mod views;
 pub use events::{Action, Call, CallNumber, Done, Event, Failure, FileNumber, Gather, Outcome};
 
 use crate::configuration::Durability;
-use crate::links::{FromWish, Link, Wish, silent};
+use crate::links::{Heard, Links, Wish};
 use crate::message::PATH_BYTES_MAX;
-use crate::{Attributes, Buffer, Code, Message, Opened, Party};
+use crate::{Attributes, Buffer, Code, Message, Opened, Party, PartyEvent};
 use answers::{answer, failure, failure_of, not_open, outcome_of};
 use group::Then;
 use holds::Holders;
@@ -86,7 +86,7 @@ impl Settings {
 #[derive(Debug)]
 pub struct Client {
     settings: Settings,
-    links: BTreeMap<Party, Link<Errand, Gather>>,
+    links: Links<Errand, Gather>,
     files: BTreeMap<FileNumber, File>,
     last_file: u32,
     views: Views,
@@ -169,7 +169,7 @@ impl Client {
     pub fn new(settings: Settings) -> Client {
         Client {
             settings,
-            links: BTreeMap::new(),
+            links: Links::new(settings.failure_timeout),
             files: BTreeMap::new(),
             last_file: 0,
             views: Views::default(),
@@ -179,9 +179,9 @@ impl Client {
         }
     }
 
-    /// The parties that ought to have answered for a second. Where one runs all the same, [`Event::Runs`] tells.
+    /// The parties that ought to have answered for a second. Where one runs all the same, [`PartyEvent::Runs`] tells.
     pub fn silent(&self, now: Nanos) -> Vec<Party> {
-        silent(&self.links, now)
+        self.links.silent(now)
     }
 
     fn ask(
@@ -192,9 +192,8 @@ impl Client {
         errand: Errand,
         out: &mut Vec<Action>,
     ) {
-        let timeout = self.settings.failure_timeout;
         let has_waited = self.has_waited_in_vain(&errand);
-        let link = self.links.entry(to).or_insert_with(|| Link::new(to, timeout));
+        let link = self.links.to(to);
         match has_waited {
             true => link.ask_briefly(now, message, payload, errand, out),
             false => link.ask(now, message, payload, errand, out),
@@ -410,15 +409,30 @@ impl Client {
     }
 }
 
-impl FromWish<Gather> for Action {
-    fn from_wish(wish: Wish<Gather>) -> Action {
+impl From<Wish<Gather>> for Action {
+    fn from(wish: Wish<Gather>) -> Action {
         match wish {
-            Wish::Connect(to) => Action::Connect { to },
-            Wish::Disconnect(from) => Action::Disconnect { from },
-            Wish::Ask { to, request, message, payload } => {
-                Action::Ask { to, request, message, payload }
-            }
+            Wish::Party(action) => Action::Party(action),
             Wish::WakeAt(at) => Action::WakeAt(at),
+        }
+    }
+}
+
+impl Client {
+    fn told_by_party(&mut self, now: Nanos, event: PartyEvent, out: &mut Vec<Action>) {
+        match self.links.hear(now, event, out) {
+            Heard::Nothing => {}
+            Heard::Connected { to, incarnation, forgotten } => {
+                if forgotten.views {
+                    self.views.forgotten(to);
+                    self.restarted(to, incarnation);
+                }
+                self.unanswered(now, to, forgotten.lost, Code::SESSION_LOST, out);
+            }
+            Heard::Replied { from, context: errand, message, payload } => {
+                self.replied(now, from, errand, (message, payload), out);
+            }
+            Heard::Unwanted(buffer) => out.push(Action::Release { buffer }),
         }
     }
 }
@@ -430,41 +444,14 @@ impl Machine for Client {
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
             Event::Called { call, what } => self.called(now, call, what, out),
-            Event::Connected { to, incarnation, known } => {
-                let Some(link) = self.links.get_mut(&to) else { return };
-                let forgotten = link.connected(now, incarnation, known, out);
-                if forgotten.views {
-                    self.views.forgotten(to);
-                    self.restarted(to, incarnation);
-                }
-                self.unanswered(now, to, forgotten.lost, Code::SESSION_LOST, out);
-            }
-            Event::Disconnected { from } => {
-                if let Some(link) = self.links.get_mut(&from) {
-                    link.disconnected(now, out);
-                }
-            }
-            Event::Runs { party } => {
-                if let Some(link) = self.links.get_mut(&party) {
-                    link.runs(now);
-                }
-            }
-            Event::Replied { from, request, message, payload } => {
-                let link = self.links.get_mut(&from);
-                match link.and_then(|link| link.replied(now, request, out)) {
-                    Some(errand) => self.replied(now, from, errand, (message, payload), out),
-                    None => out.extend(payload.map(|buffer| Action::Release { buffer })),
-                }
-            }
+            Event::Party(event) => self.told_by_party(now, event, out),
             Event::Moved { call } => {
                 self.one_less(call);
                 self.go_on(now, call, out);
             }
             Event::Woke => {
-                let parties: Vec<Party> = self.links.keys().copied().collect();
-                for party in parties {
-                    let Some(link) = self.links.get_mut(&party) else { continue };
-                    let late = link.woke(now, out);
+                for party in self.links.parties() {
+                    let late = self.links.woke(now, party, out);
                     self.unanswered(now, party, late, Code::TIMED_OUT, out);
                 }
             }

@@ -23,8 +23,11 @@ pub use events::{Action, Event, Outcome};
 pub use sums::{PAGE_BYTES, Summing};
 
 use crate::plant::{Plant, is_planted};
-use crate::serving::{self, Admission, Needs, Serving};
-use crate::{Buffer, Code, Division, HoldNumber, Message, Peer, Portion, Request, SessionId};
+use crate::serving::{self, Admission, Needs, Serving, TOO_MANY};
+use crate::{
+    Buffer, Code, Division, HoldNumber, Message, Peer, PeerAction, PeerEvent, Portion, Request,
+    SessionId,
+};
 use commits::{Commits, FAILED};
 use groups::{Arrival, Groups, Reply};
 use holds::{Holds, Released, Taken};
@@ -168,7 +171,7 @@ impl IoServer {
         payload: Option<(Buffer, u64)>,
         out: &mut Vec<Action>,
     ) {
-        let reply = |message| Action::Reply { peer, request, message, payload: None };
+        let reply = |message| Action::Peer(PeerAction::reply(peer, request, message));
         let id = match self.serving.admit(peer, request) {
             Admission::Taken(id) => id,
             Admission::Ignored => return release(payload, out),
@@ -178,7 +181,7 @@ impl IoServer {
             }
             Admission::TooMany => {
                 release(payload, out);
-                return self.drop_peer(now, peer, crate::serving::TOO_MANY, out);
+                return self.drop_peer(now, peer, TOO_MANY, out);
             }
         };
         let is_write = matches!(message, Message::Write(_));
@@ -446,7 +449,9 @@ impl IoServer {
         let work = self.serving.job(operation);
         let is_change = matches!(work, Some(Work::Write { .. } | Work::Resize { .. }));
         match self.serving.answer(operation, &message, is_change) {
-            Some((peer, request)) => out.push(Action::Reply { peer, request, message, payload }),
+            Some((peer, request)) => {
+                out.push(Action::Peer(PeerAction::Reply { peer, request, message, payload }));
+            }
             None => release(payload, out),
         }
         self.room.over(operation);
@@ -482,7 +487,7 @@ impl IoServer {
     /// Answers a request without payload that had to wait.
     fn answer(&mut self, id: SessionId, request: Request, message: Message, out: &mut Vec<Action>) {
         if let Some((peer, request)) = self.serving.waited(id, request) {
-            out.push(Action::Reply { peer, request, message, payload: None });
+            out.push(Action::Peer(PeerAction::reply(peer, request, message)));
         }
     }
 
@@ -497,14 +502,14 @@ impl IoServer {
         for (session, request, message) in replies {
             if let Some(peer) = self.serving.sessions.get(session).and_then(|session| session.peer)
             {
-                out.push(Action::Reply { peer, request, message, payload: None });
+                out.push(Action::Peer(PeerAction::reply(peer, request, message)));
             }
         }
     }
 
     fn drop_peer(&mut self, now: Nanos, peer: Peer, why: &'static str, out: &mut Vec<Action>) {
         self.serving.sessions.lost(now, peer);
-        out.push(Action::Drop { peer, why });
+        out.push(Action::Peer(PeerAction::Drop { peer, why }));
     }
 
     /// A session is over, with its views, answers and holds, and for its groups.
@@ -592,33 +597,36 @@ impl serving::Work for Work {
     }
 }
 
+impl IoServer {
+    fn told_by_peer(&mut self, now: Nanos, event: PeerEvent, out: &mut Vec<Action>) {
+        match event {
+            PeerEvent::Up { peer, session } => {
+                out.extend(self.serving.sessions.up(peer, session).map(Action::Peer));
+            }
+            PeerEvent::Lost { peer, ended } => {
+                let Some(id) = self.serving.sessions.lost(now, peer) else { return };
+                if is_planted(Plant::HoldsOfConnection) {
+                    let stand = self.holds.end(id);
+                    self.hold_all(stand, out);
+                }
+                if ended {
+                    self.end_session(id, out);
+                }
+            }
+            PeerEvent::Asked { peer, request, message, payload } => {
+                self.asked(now, peer, request, message, payload, out);
+            }
+        }
+    }
+}
+
 impl Machine for IoServer {
     type Event = Event;
     type Action = Action;
 
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         match event {
-            Event::PeerUp { peer, session } => {
-                let (known, before) = self.serving.sessions.up(peer, session);
-                if let Some(peer) = before {
-                    out.push(Action::Drop { peer, why: crate::serving::ELSEWHERE });
-                }
-                out.push(Action::Welcome { peer, known });
-            }
-            Event::PeerLost { peer, ended } => {
-                if let Some(id) = self.serving.sessions.lost(now, peer) {
-                    if is_planted(Plant::HoldsOfConnection) {
-                        let stand = self.holds.end(id);
-                        self.hold_all(stand, out);
-                    }
-                    if ended {
-                        self.end_session(id, out);
-                    }
-                }
-            }
-            Event::Asked { peer, request, message, payload } => {
-                self.asked(now, peer, request, message, payload, out);
-            }
+            Event::Peer(event) => self.told_by_peer(now, event, out),
             Event::Done { operation, result } => self.done(now, operation, result, out),
             Event::Woke => {
                 for id in self.serving.sessions.expired(now, self.serving.settings.session_timeout)

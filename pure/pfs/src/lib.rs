@@ -23,6 +23,7 @@ mod portion;
 pub mod cache_manager;
 pub mod client;
 pub mod configuration;
+mod connections;
 pub mod io_server;
 pub mod journal;
 mod links;
@@ -34,6 +35,7 @@ mod sessions;
 pub mod window;
 pub mod wire;
 
+pub use connections::{PartyAction, PartyEvent, PeerAction, PeerEvent};
 pub use division::{Division, Managers};
 pub use ids::{
     Buffer, HoldNumber, Incarnation, Inode, OpenNumber, Party, Peer, Request, SessionId, ViewNumber,

@@ -8,8 +8,12 @@
 //! something no more than that lie between the oldest without a reply and the newest, because a server
 //! remembers as many answers.
 
+mod all;
+
+pub(crate) use all::{Heard, Links};
+
 use crate::plant::{Plant, is_planted};
-use crate::{Code, Incarnation, Message, Party, Request};
+use crate::{Code, Incarnation, Message, Party, PartyAction, Request};
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,18 +31,11 @@ const RUNNING_MAX: Nanos = Nanos(60_000_000_000);
 /// a call comes to it that has waited in vain for another one.
 const FOUND_IN: Nanos = Nanos(500_000_000);
 
-/// What a link wants; payload is `P`.
+/// What a link wants; payload is `P`. The actions of machines are made of it.
 #[derive(Debug)]
 pub(crate) enum Wish<P> {
-    Connect(Party),
-    Disconnect(Party),
-    Ask { to: Party, request: Request, message: Message, payload: Option<P> },
+    Party(PartyAction<P>),
     WakeAt(Nanos),
-}
-
-/// What takes the wishes of links: the action of a machine.
-pub(crate) trait FromWish<P> {
-    fn from_wish(wish: Wish<P>) -> Self;
 }
 
 /// The link to one party; `C` says what a reply is for.
@@ -64,12 +61,6 @@ pub(crate) struct Link<C, P> {
     is_given_up: bool,
     /// The wish to be woken that stands; in the past if none does.
     woken_at: Nanos,
-}
-
-/// Those that ought to have answered for a while: whether they run may be looked at.
-pub(crate) fn silent<C, P: Clone>(links: &BTreeMap<Party, Link<C, P>>, now: Nanos) -> Vec<Party> {
-    let silent = links.values().filter(|link| link.is_silent(now));
-    silent.map(|link| link.party).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +107,7 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// Puts a question, now or when its time has come.
-    pub(crate) fn ask<A: FromWish<P>>(
+    pub(crate) fn ask<A: From<Wish<P>>>(
         &mut self,
         now: Nanos,
         message: Message,
@@ -150,7 +141,7 @@ impl<C, P: Clone> Link<C, P> {
     /// Puts a question for a call that has failed already, since another party did not answer: where nobody waits
     /// for an answer yet, the party only has the time to be found, by a connection or a sign of life that is asked
     /// for. Those of one host are often gone together.
-    pub(crate) fn ask_briefly<A: FromWish<P>>(
+    pub(crate) fn ask_briefly<A: From<Wish<P>>>(
         &mut self,
         now: Nanos,
         message: Message,
@@ -186,28 +177,28 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// Gives a request its number, and sends it if there is a connection.
-    fn put<A: FromWish<P>>(&mut self, mut asked: Asked<C, P>, out: &mut Vec<A>) {
+    fn put<A: From<Wish<P>>>(&mut self, mut asked: Asked<C, P>, out: &mut Vec<A>) {
         self.last += 1;
         let request = Request(self.last);
         if self.state == State::Up {
             asked.is_sent = true;
-            out.push(A::from_wish(asked.wish(self.party, request)));
+            out.push(asked.wish(self.party, request).into());
         }
         self.asked.insert(request, asked);
     }
 
-    fn connect_if_needed<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
+    fn connect_if_needed<A: From<Wish<P>>>(&mut self, now: Nanos, out: &mut Vec<A>) {
         if let State::Down { retry_at } = self.state
             && !self.asked.is_empty()
             && retry_at <= now
         {
             self.state = State::Connecting;
-            out.push(A::from_wish(Wish::Connect(self.party)));
+            out.push(Wish::Party(PartyAction::Connect { to: self.party }).into());
         }
     }
 
     /// When there is something to look at again.
-    fn wake<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
+    fn wake<A: From<Wish<P>>>(&mut self, now: Nanos, out: &mut Vec<A>) {
         if self.asked.is_empty() {
             return;
         }
@@ -221,13 +212,13 @@ impl<C, P: Clone> Link<C, P> {
         let at = next.min(end).max(now.after(Nanos(1)));
         if self.woken_at <= now || self.woken_at > at {
             self.woken_at = at;
-            out.push(A::from_wish(Wish::WakeAt(at)));
+            out.push(Wish::WakeAt(at).into());
         }
     }
 
     /// There is a connection. Tells whether the party has forgotten this session's views. Requests whose
     /// fate nobody knows any more are given back.
-    pub(crate) fn connected<A: FromWish<P>>(
+    pub(crate) fn connected<A: From<Wish<P>>>(
         &mut self,
         now: Nanos,
         incarnation: Incarnation,
@@ -254,7 +245,7 @@ impl<C, P: Clone> Link<C, P> {
         self.asked.retain(|_, asked| asked.context.is_some());
         for (&request, asked) in &mut self.asked {
             asked.is_sent = true;
-            out.push(A::from_wish(asked.wish(self.party, request)));
+            out.push(asked.wish(self.party, request).into());
         }
         self.go_on(out);
         self.wake(now, out);
@@ -262,7 +253,7 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// There is no connection, or it could not be made.
-    pub(crate) fn disconnected<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) {
+    pub(crate) fn disconnected<A: From<Wish<P>>>(&mut self, now: Nanos, out: &mut Vec<A>) {
         let wait = if self.state == State::Up { Nanos::ZERO } else { RETRY_AFTER };
         let was_up = self.state == State::Up;
         self.pass_over_absence(now);
@@ -277,7 +268,7 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// A reply has come. Gives what it is for, once.
-    pub(crate) fn replied<A: FromWish<P>>(
+    pub(crate) fn replied<A: From<Wish<P>>>(
         &mut self,
         now: Nanos,
         request: Request,
@@ -313,7 +304,7 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// Sends what fits the window now.
-    fn go_on<A: FromWish<P>>(&mut self, out: &mut Vec<A>) {
+    fn go_on<A: From<Wish<P>>>(&mut self, out: &mut Vec<A>) {
         while let Some(asked) = self.waiting.front()
             && self.fits(asked)
         {
@@ -324,7 +315,7 @@ impl<C, P: Clone> Link<C, P> {
 
     /// Looks at the time: connects again, asks for a sign of life, or gives up and gives back all that
     /// was asked.
-    pub(crate) fn woke<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) -> Vec<C> {
+    pub(crate) fn woke<A: From<Wish<P>>>(&mut self, now: Nanos, out: &mut Vec<A>) -> Vec<C> {
         if self.asked.is_empty() {
             return Vec::new();
         }
@@ -346,7 +337,7 @@ impl<C, P: Clone> Link<C, P> {
     }
 
     /// Asks for a sign of life.
-    fn ping<A: FromWish<P>>(&mut self, out: &mut Vec<A>) {
+    fn ping<A: From<Wish<P>>>(&mut self, out: &mut Vec<A>) {
         let ping = Asked {
             message: Message::Ping,
             payload: None,
@@ -357,9 +348,9 @@ impl<C, P: Clone> Link<C, P> {
         self.put(ping, out);
     }
 
-    fn give_up<A: FromWish<P>>(&mut self, now: Nanos, out: &mut Vec<A>) -> Vec<C> {
+    fn give_up<A: From<Wish<P>>>(&mut self, now: Nanos, out: &mut Vec<A>) -> Vec<C> {
         if matches!(self.state, State::Connecting | State::Up) {
-            out.push(A::from_wish(Wish::Disconnect(self.party)));
+            out.push(Wish::Party(PartyAction::Disconnect { from: self.party }).into());
         }
         self.state = State::Down { retry_at: now };
         self.is_given_up = true;
@@ -380,7 +371,7 @@ pub(crate) struct Forgotten<C> {
 impl<C, P: Clone> Asked<C, P> {
     fn wish(&self, to: Party, request: Request) -> Wish<P> {
         let (message, payload) = (self.message.clone(), self.payload.clone());
-        Wish::Ask { to, request, message, payload }
+        Wish::Party(PartyAction::Ask { to, request, message, payload })
     }
 }
 
@@ -416,9 +407,10 @@ mod tests {
         is_ping: bool,
     }
 
-    impl FromWish<()> for Wished {
-        fn from_wish(wish: Wish<()>) -> Wished {
-            Wished { is_ping: matches!(wish, Wish::Ask { message: Message::Ping, .. }) }
+    impl From<Wish<()>> for Wished {
+        fn from(wish: Wish<()>) -> Wished {
+            use PartyAction::Ask;
+            Wished { is_ping: matches!(wish, Wish::Party(Ask { message: Message::Ping, .. })) }
         }
     }
 

@@ -19,12 +19,12 @@ pub use events::{Action, Event};
 
 use crate::change::{Change, Pointer};
 use crate::journal::Record;
-use crate::links::{FromWish, Link, Wish, silent};
+use crate::links::{Heard, Links, Wish};
 use crate::plant::{Plant, is_planted};
 use crate::sessions::Sessions;
 use crate::{
-    Code, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Opened, Party, Peer, Request,
-    SessionId,
+    Code, Inode, Kind, Layout, Message, OpenNumber, OpenWish, Opened, Party, PartyEvent, Peer,
+    PeerAction, PeerEvent, Request, SessionId,
 };
 use answers::{FAILED, Waiting};
 use checkpoints::Checkpoints;
@@ -34,6 +34,7 @@ pub(crate) use names::Names;
 use names::Place;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 
 /// What the manager is built with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ pub struct Metadata {
     /// Answers that wait for the records that they tell of.
     waiting: VecDeque<Waiting>,
     /// To the I/O servers and cache managers, for what is discarded there.
-    links: BTreeMap<Party, Link<Inode, ()>>,
+    links: Links<Inode, Infallible>,
     /// Which record made an orphan of a file: before it is written, nothing is discarded.
     orphaned: BTreeMap<Inode, u64>,
     /// Servers that have not discarded an orphan yet.
@@ -120,7 +121,7 @@ impl Metadata {
             durable: 0,
             has_failed: false,
             waiting: VecDeque::new(),
-            links: BTreeMap::new(),
+            links: Links::new(settings.session_timeout),
             orphaned: BTreeMap::new(),
             discarding: BTreeMap::new(),
             checkpoints: Checkpoints::default(),
@@ -147,9 +148,9 @@ impl Metadata {
         Ok(manager)
     }
 
-    /// The parties that ought to have answered for a second. Where one runs all the same, [`Event::Runs`] tells.
+    /// The parties that ought to have answered for a second. Where one runs all the same, [`PartyEvent::Runs`] tells.
     pub fn silent(&self, now: Nanos) -> Vec<Party> {
-        silent(&self.links, now)
+        self.links.silent(now)
     }
 
     /// The number of the next record.
@@ -159,19 +160,19 @@ impl Metadata {
 
     fn asked(&mut self, peer: Peer, request: Request, message: Message, out: &mut Vec<Action>) {
         let Some((id, session)) = self.sessions.of_peer_mut(peer) else { return };
+        let reply = |message| Action::Peer(PeerAction::reply(peer, request, message));
         if message == Message::Ping {
-            return out.push(Action::Reply { peer, request, message: Message::Pong });
+            return out.push(reply(Message::Pong));
         }
         let is_pointer = matches!(message, Message::Advance { .. });
         if let Some(answer) = session.answer(request)
             && !(is_pointer && is_planted(Plant::PointerMovedTwice))
         {
-            return out.push(Action::Reply { peer, request, message: answer.clone() });
+            return out.push(reply(answer.clone()));
         }
         if self.has_failed {
             // What it knows may not be so after its next start.
-            let message = Message::failed(Code::IO, FAILED);
-            return out.push(Action::Reply { peer, request, message });
+            return out.push(reply(Message::failed(Code::IO, FAILED)));
         }
         if !session.executing.insert(request) {
             return;
@@ -384,15 +385,14 @@ impl Metadata {
         let mut written = |inode: &Inode| *self.orphaned.entry(*inode).or_insert(last) <= durable;
         let orphans: Vec<Inode> =
             self.names.orphans().filter(|inode| new(inode) && written(inode)).collect();
-        let Settings { servers, caches, session_timeout: timeout, .. } = self.settings;
+        let Settings { servers, caches, .. } = self.settings;
         for inode in orphans {
             let left = caches + servers;
             let discarding = Discarding { left, again_at: None, has_failed: false };
             self.discarding.insert(inode, discarding);
             // What a cache manager still has on its way, a server that has discarded the file refuses.
             for party in (0..caches).map(Party::Cache).chain((0..servers).map(Party::Server)) {
-                let link = self.links.entry(party).or_insert_with(|| Link::new(party, timeout));
-                link.ask(now, Message::Discard { inode }, None, inode, out);
+                self.links.to(party).ask(now, Message::Discard { inode }, None, inode, out);
             }
         }
     }
@@ -444,13 +444,45 @@ const ENTRY_BYTES: usize = 64;
 /// How long after a server could not discard a file it is asked again.
 const DISCARD_AGAIN: Nanos = Nanos(1_000_000_000);
 
-impl FromWish<()> for Action {
-    fn from_wish(wish: Wish<()>) -> Action {
+impl From<Wish<Infallible>> for Action {
+    fn from(wish: Wish<Infallible>) -> Action {
         match wish {
-            Wish::Connect(to) => Action::Connect { to },
-            Wish::Disconnect(from) => Action::Disconnect { from },
-            Wish::Ask { to, request, message, .. } => Action::Ask { to, request, message },
+            Wish::Party(action) => Action::Party(action),
             Wish::WakeAt(at) => Action::WakeAt(at),
+        }
+    }
+}
+
+impl Metadata {
+    fn told_by_peer(&mut self, now: Nanos, event: PeerEvent, out: &mut Vec<Action>) {
+        match event {
+            PeerEvent::Up { peer, session } => {
+                out.extend(self.sessions.up(peer, session).map(Action::Peer));
+            }
+            PeerEvent::Lost { peer, ended } => {
+                let id = self.sessions.lost(now, peer);
+                id.filter(|_| ended).into_iter().for_each(|id| self.end_session(id, out));
+            }
+            PeerEvent::Asked { peer, request, message, payload } => {
+                // Nothing that it is asked for carries any.
+                out.extend(payload.map(|(buffer, _)| Action::Release { buffer }));
+                self.asked(peer, request, message, out);
+            }
+        }
+    }
+
+    fn told_by_party(&mut self, now: Nanos, event: PartyEvent, out: &mut Vec<Action>) {
+        match self.links.hear(now, event, out) {
+            Heard::Nothing => {}
+            Heard::Connected { forgotten, .. } => {
+                let lost = forgotten.lost.into_iter();
+                lost.for_each(|inode| self.discarded(now, inode, false, out));
+            }
+            Heard::Replied { context: inode, message, payload, .. } => {
+                out.extend(payload.map(|buffer| Action::Release { buffer }));
+                self.discarded(now, inode, message == Message::Done, out);
+            }
+            Heard::Unwanted(buffer) => out.push(Action::Release { buffer }),
         }
     }
 }
@@ -462,41 +494,8 @@ impl Machine for Metadata {
     fn step(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
         self.sessions.told_time(now);
         match event {
-            Event::PeerUp { peer, session: id } => {
-                let (known, before) = self.sessions.up(peer, id);
-                if let Some(peer) = before {
-                    out.push(Action::Drop { peer, why: crate::serving::ELSEWHERE });
-                }
-                out.push(Action::Welcome { peer, known });
-            }
-            Event::PeerLost { peer, ended } => {
-                let Some(id) = self.sessions.lost(now, peer) else { return };
-                if ended {
-                    self.end_session(id, out);
-                }
-            }
-            Event::Asked { peer, request, message } => self.asked(peer, request, message, out),
-            Event::Connected { to, incarnation, known } => {
-                let Some(link) = self.links.get_mut(&to) else { return };
-                let lost = link.connected(now, incarnation, known, out).lost;
-                lost.into_iter().for_each(|inode| self.discarded(now, inode, false, out));
-            }
-            Event::Disconnected { from } => {
-                if let Some(link) = self.links.get_mut(&from) {
-                    link.disconnected(now, out);
-                }
-            }
-            Event::Runs { party } => {
-                if let Some(link) = self.links.get_mut(&party) {
-                    link.runs(now);
-                }
-            }
-            Event::Replied { from, request, message } => {
-                let link = self.links.get_mut(&from);
-                if let Some(inode) = link.and_then(|link| link.replied(now, request, out)) {
-                    self.discarded(now, inode, message == Message::Done, out);
-                }
-            }
+            Event::Peer(event) => self.told_by_peer(now, event, out),
+            Event::Party(event) => self.told_by_party(now, event, out),
             Event::Failed => self.fail(out),
             Event::Checkpointed { is_durable } => self.checkpointed(is_durable, out),
             Event::Appended { upto } => {
@@ -507,10 +506,8 @@ impl Machine for Metadata {
                 for id in self.sessions.expired(now, self.settings.session_timeout) {
                     self.end_session(id, out);
                 }
-                let parties: Vec<Party> = self.links.keys().copied().collect();
-                for party in parties {
-                    let Some(link) = self.links.get_mut(&party) else { continue };
-                    let late = link.woke(now, out);
+                for party in self.links.parties() {
+                    let late = self.links.woke(now, party, out);
                     late.into_iter().for_each(|inode| self.discarded(now, inode, false, out));
                 }
             }
@@ -518,5 +515,34 @@ impl Machine for Metadata {
         self.discard(now, out);
         self.take_checkpoint(now, out);
         self.wake(now, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Buffer;
+
+    #[test]
+    fn payload_that_no_request_to_the_manager_has_is_given_back() {
+        let mut manager = Metadata::recover(Settings::usual(1), []).unwrap();
+        let mut tell = |event: PeerEvent| {
+            let mut actions = Vec::new();
+            manager.step(Nanos(1), Event::Peer(event), &mut actions);
+            actions
+        };
+        let (peer, buffer) = (Peer(1), Buffer(7));
+        tell(PeerEvent::Up { peer, session: SessionId(1) });
+        let look = |number: u64, path: &[u8]| PeerEvent::Asked {
+            peer,
+            request: Request(number),
+            message: Message::Look { path: path.to_vec() },
+            payload: Some((buffer, 9)),
+        };
+        for (number, path) in [(1, &b"/"[..]), (2, b"/none"), (1, b"/")] {
+            let actions = tell(look(number, path));
+            assert_eq!(actions[0], Action::Release { buffer });
+            assert_eq!(actions.len(), 2, "and answered: {actions:?}");
+        }
     }
 }

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The first bytes of a recording.
 const MAGIC: &[u8; 8] = b"iolabev\n";
 /// The version of the format that is written and read here.
-const VERSION: u16 = 6;
+const VERSION: u16 = 7;
 /// Magic number, version, and which machine it is.
 const HEADER_BYTES: usize = 8 + 2 + 2;
 /// In front of each row: its bytes and their sum.

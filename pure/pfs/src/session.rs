@@ -7,7 +7,7 @@
 //! ```text
 //! while !bytes.is_empty() {
 //!     match session.feed(&mut bytes, &mut out) {
-//!         Ok(Some(Arrival::Hello(hello))) => tell the machine PeerUp; later session.welcome(…, &mut out),
+//!         Ok(Some(Arrival::Hello(hello))) => tell the machine PeerEvent::Up; later session.welcome(…, &mut out),
 //!         Ok(Some(Arrival::Frame(frame))) => {
 //!             while session.payload_bytes() > 0 { read so many; session.payload(&read)?; }
 //!             now the frame is complete: tell the machine;

@@ -5,7 +5,8 @@
 //! expired. Costs: O(log n) in sessions, and in those that expire.
 
 use crate::links::WINDOW;
-use crate::{Message, Peer, Request, SessionId};
+use crate::serving::ELSEWHERE;
+use crate::{Message, Peer, PeerAction, Request, SessionId};
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -51,8 +52,12 @@ pub(crate) struct Sessions<S> {
 }
 
 impl<S: Default> Sessions<S> {
-    /// A session has a connection. Tells whether it was known, and which connection it had.
-    pub(crate) fn up(&mut self, peer: Peer, id: SessionId) -> (bool, Option<Peer>) {
+    /// A session has a connection: it is welcome there, and ends the one that it had.
+    pub(crate) fn up<P>(
+        &mut self,
+        peer: Peer,
+        id: SessionId,
+    ) -> impl Iterator<Item = PeerAction<P>> + use<S, P> {
         let known = self.of.contains_key(&id);
         let session = self.of.entry(id).or_default();
         self.lost.remove(&(session.lost_at, id));
@@ -61,7 +66,8 @@ impl<S: Default> Sessions<S> {
             self.peers.remove(&before);
         }
         self.peers.insert(peer, id);
-        (known, before)
+        let ended = before.map(|peer| PeerAction::Drop { peer, why: ELSEWHERE });
+        ended.into_iter().chain([PeerAction::Welcome { peer, known }])
     }
 
     /// A session that an earlier life knew.

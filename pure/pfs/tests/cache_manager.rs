@@ -3,8 +3,8 @@
 use iolab_pattern::Nest;
 use iolab_pfs::cache_manager::{Action, CacheManager, Event, Settings};
 use iolab_pfs::{
-    Access, Buffer, Code, Incarnation, Inode, Layout, Message, Party, Peer, Request, SessionId,
-    ViewNumber,
+    Access, Buffer, Code, Incarnation, Inode, Layout, Message, Party, PartyAction, PartyEvent,
+    Peer, PeerAction, PeerEvent, Request, SessionId, ViewNumber,
 };
 use iolab_policy::Machine;
 use iolab_policy::placement;
@@ -39,7 +39,7 @@ impl Scene {
     fn with(settings: Settings) -> Scene {
         let (manager, now) = (CacheManager::new(settings), Nanos(1));
         let mut scene = Scene { manager, now, last: 0 };
-        scene.hears(Event::PeerUp { peer: PEER, session: SessionId(1) });
+        scene.hears(Event::Peer(PeerEvent::Up { peer: PEER, session: SessionId(1) }));
         let mut part = Vec::new();
         Nest::WHOLE_FILE.encode(&mut part);
         let layout = Layout::striped(UNIT, 1, 0).unwrap();
@@ -51,10 +51,9 @@ impl Scene {
     fn hears(&mut self, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         self.manager.step(self.now, event, &mut actions);
-        if actions.iter().any(|action| matches!(action, Action::Connect { .. })) {
-            let incarnation = Incarnation(1);
-            let up = Event::Connected { to: Party::Server(0), incarnation, known: false };
-            self.manager.step(self.now, up, &mut actions);
+        if actions.iter().any(|action| matches!(action, Action::Party(PartyAction::Connect { .. })))
+        {
+            self.manager.step(self.now, connected(Incarnation(1)), &mut actions);
         }
         actions
     }
@@ -63,7 +62,7 @@ impl Scene {
         self.last += 1;
         let payload = bytes.map(|bytes| (Buffer(self.last), bytes));
         let request = Request(self.last);
-        self.hears(Event::Asked { peer: PEER, request, message, payload })
+        self.hears(Event::Peer(PeerEvent::Asked { peer: PEER, request, message, payload }))
     }
 
     fn writes(&mut self, from: u64, to: u64) -> Vec<Action> {
@@ -77,9 +76,17 @@ impl Scene {
         message: Message,
         payload: Option<Buffer>,
     ) -> Vec<Action> {
-        let Action::Ask { to, request, .. } = question else { panic!("{question:?}") };
-        self.hears(Event::Replied { from: *to, request: *request, message, payload })
+        let Action::Party(PartyAction::Ask { to, request, .. }) = question else {
+            panic!("{question:?}")
+        };
+        let (from, request) = (*to, *request);
+        self.hears(Event::Party(PartyEvent::Replied { from, request, message, payload }))
     }
+}
+
+/// The server is there, in that life.
+fn connected(incarnation: Incarnation) -> Event {
+    Event::Party(PartyEvent::Connected { to: Party::Server(0), incarnation, known: false })
 }
 
 fn access(from: u64, to: u64) -> Access {
@@ -89,7 +96,8 @@ fn access(from: u64, to: u64) -> Access {
 /// The reads and writes that servers are asked for.
 fn asked(actions: &[Action]) -> Vec<Action> {
     let is_asked = |action: &&Action| {
-        matches!(action, Action::Ask { message: Message::Read(_) | Message::Write(_), .. })
+        let Action::Party(PartyAction::Ask { message, .. }) = action else { return false };
+        matches!(message, Message::Read(_) | Message::Write(_))
     };
     actions.iter().filter(is_asked).cloned().collect()
 }
@@ -97,7 +105,7 @@ fn asked(actions: &[Action]) -> Vec<Action> {
 fn replies(actions: &[Action]) -> Vec<&Message> {
     fn reply(action: &Action) -> Option<&Message> {
         match action {
-            Action::Reply { message, .. } => Some(message),
+            Action::Peer(PeerAction::Reply { message, .. }) => Some(message),
             _ => None,
         }
     }
@@ -139,7 +147,9 @@ fn a_sync_waits_for_the_runs_that_were_written_and_for_those_written_meanwhile_b
     let first = scene.asks(sync(), None);
     let writes = asked(&first);
     let span = |action: &Action| match action {
-        Action::Ask { message: Message::Write(access), .. } => (access.from, access.to),
+        Action::Party(PartyAction::Ask { message: Message::Write(access), .. }) => {
+            (access.from, access.to)
+        }
         _ => panic!("{action:?}"),
     };
     assert_eq!(writes.iter().map(span).collect::<Vec<_>>(), [(10, 20), (30, 35)]);
@@ -212,9 +222,9 @@ fn whoever_changes_the_length_holds_others_back_until_it_lets_them_go_on() {
 /// The wishes for room in them: what is in use, and what is needed in all.
 fn wishes(actions: &[Action]) -> Vec<(Action, u64, u64)> {
     let wish = |action: &Action| match action {
-        Action::Ask { message: Message::Grant { taken, bytes, .. }, .. } => {
-            Some((action.clone(), *taken, *bytes))
-        }
+        Action::Party(PartyAction::Ask {
+            message: Message::Grant { taken, bytes, .. }, ..
+        }) => Some((action.clone(), *taken, *bytes)),
         _ => None,
     };
     actions.iter().filter_map(wish).collect()
@@ -353,9 +363,7 @@ fn a_server_in_a_new_life_is_asked_for_what_is_in_use() {
     let mut scene = Scene::with_grants(7 * UNIT);
     let actions = scene.writes(0, 8);
     scene.told(&wishes(&actions)[0].0, granted(8 * UNIT, UNIT), None);
-    scene.hears(Event::Disconnected { from: Party::Server(0) });
-    let incarnation = Incarnation(2);
-    let up = Event::Connected { to: Party::Server(0), incarnation, known: false };
-    let asked = wishes(&scene.hears(up));
+    scene.hears(Event::Party(PartyEvent::Disconnected { from: Party::Server(0) }));
+    let asked = wishes(&scene.hears(connected(Incarnation(2))));
     assert_eq!((asked.len(), asked[0].1, asked[0].2), (1, UNIT, UNIT));
 }

@@ -12,6 +12,7 @@ mod cache;
 mod clients;
 mod costs;
 mod device;
+mod ends;
 mod manager;
 mod parcel;
 mod places;
@@ -449,12 +450,11 @@ impl<Q: EventQueue<Event>> Host<Q, Told> for Machines<'_> {
             (0..clients.count()).filter(|place| clients.node(*place) == node).collect::<Vec<_>>()
         {
             clients.thread(place).die();
-            let links = clients.links(place).map(|(party, connection)| (party, connection.peer()));
-            lost.extend(links);
+            lost.extend(clients.links(place));
         }
         for cache in self.caches.iter_mut().filter(|cache| cache.thread.node == node) {
             cache.thread.die();
-            lost.extend(cache.links().map(|(party, connection)| (party, connection.peer())));
+            lost.extend(cache.ends.links());
         }
         lost.into_iter().for_each(|(party, peer)| self.lost(world, party, peer));
         let servers = self.servers.iter_mut().map(|server| &mut server.thread);

@@ -6,16 +6,16 @@
 use crate::buffers::{Buffers, Payload};
 use crate::clock::{OwnTime, Wakes};
 use crate::instance::{self, Place};
-use crate::links::{self, Links, Told};
-use crate::peers::{self, Epoll, Heard, Peers};
+use crate::links::{self, Links};
+use crate::peers::{self, Epoll, Peers};
 use crate::server::wait;
 use crate::tape::Taped;
 use crate::worker::Bell;
-use iolab_pfs::SessionId;
 use iolab_pfs::cache_manager::{
     Action, BlockNumber, CacheManager, Event, Operation, Place as Bytes, Row, Settings,
 };
 use iolab_pfs::session::{Hello, Role, Welcome};
+use iolab_pfs::{PeerEvent, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use rustix::fd::OwnedFd;
@@ -33,7 +33,6 @@ const FAREWELL: Nanos = Nanos(8_000_000_000);
 /// A cache manager with its sockets and its memory.
 pub(crate) struct Cache {
     machine: Taped<CacheManager>,
-    welcome: Welcome,
     blocks: BTreeMap<BlockNumber, Vec<u8>>,
     spare: Vec<Vec<u8>>,
     /// Replies that are put together.
@@ -62,12 +61,11 @@ impl Cache {
         let hello = Hello { session, role: Role::Cache, name: welcome.party.to_string() };
         Ok(Cache {
             machine: Taped::of(CacheManager::new(settings), &settings, events, &file),
-            welcome,
             blocks: BTreeMap::new(),
             spare: Vec::new(),
             gathered: BTreeMap::new(),
             buffers: Buffers::default(),
-            peers: Peers::at(door, epoll.clone(), None)?,
+            peers: Peers::at(door, epoll.clone(), welcome, None)?,
             links: Links::new(hello, place, epoll.clone()),
             epoll,
             time: OwnTime::begin(),
@@ -111,18 +109,18 @@ impl Cache {
             self.peers.tick(now, &mut heard);
             if self.wakes.due(now) {
                 self.links.look_at(self.machine.silent(now));
-                self.todo.extend(self.links.told().map(answer));
+                self.todo.extend(self.links.told().map(Event::Party));
                 self.todo.push_back(Event::Woke);
             }
         }
     }
 
     /// Tells the machine what was heard, and does what it wants, until there is nothing left.
-    fn work(&mut self, now: Nanos, heard: &mut Vec<Heard>) {
+    fn work(&mut self, now: Nanos, heard: &mut Vec<PeerEvent>) {
         let mut actions = Vec::new();
         loop {
-            self.todo.extend(heard.drain(..).map(event));
-            self.todo.extend(self.links.told().map(answer));
+            self.todo.extend(heard.drain(..).map(Event::Peer));
+            self.todo.extend(self.links.told().map(Event::Party));
             if let Some(event) = self.todo.pop_front() {
                 self.machine.step(now, event, &mut actions);
                 for action in actions.drain(..) {
@@ -133,7 +131,7 @@ impl Cache {
             self.machine.turned();
             self.peers.send(now, &mut self.buffers, heard);
             self.links.send(&mut self.buffers);
-            self.todo.extend(self.links.told().map(answer));
+            self.todo.extend(self.links.told().map(Event::Party));
             if heard.is_empty() && self.todo.is_empty() {
                 return;
             }
@@ -142,21 +140,15 @@ impl Cache {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Welcome { peer, known } => {
-                self.peers.welcome(peer, Welcome { known, ..self.welcome });
-            }
-            Action::Reply { peer, request, message, payload } => {
-                let payload = payload.map(|(operation, _)| {
-                    self.gathered.remove(&operation).expect("a machine sends what it gathered")
+            Action::Peer(action) => {
+                let Cache { peers, buffers, gathered, .. } = self;
+                peers.perform(action, buffers, |(operation, _), _| {
+                    gathered.remove(&operation).expect("a machine sends what it gathered")
                 });
-                self.peers.reply(peer, request, &message, payload);
             }
-            Action::Drop { peer, why } => self.peers.drop(peer, why, &mut self.buffers),
-            Action::Connect { to } => self.links.connect(to),
-            Action::Disconnect { from } => self.links.disconnect(from),
-            Action::Ask { to, request, message, payload } => {
-                let payload = payload.map(|row| self.row(row));
-                self.links.push(to, (request, &message), payload);
+            Action::Party(action) => {
+                let Cache { links, buffers, blocks, .. } = self;
+                links.perform(action, |row| copy_of(row, blocks, buffers));
             }
             Action::Take { block, bytes } => self.take(block, bytes as usize),
             Action::Free { block } => {
@@ -199,14 +191,6 @@ impl Cache {
         self.blocks.insert(block, memory.unwrap_or_else(|| vec![0; bytes]));
     }
 
-    /// A copy of a row of a block: what is written to it while the row is sent would be half of it.
-    fn row(&mut self, row: Row) -> Payload {
-        let row_bytes = &self.blocks[&row.block][row.from as usize..row.to as usize];
-        let mut payload = self.buffers.take(row_bytes.len());
-        payload.bytes_mut().copy_from_slice(row_bytes);
-        payload
-    }
-
     fn gather(&mut self, operation: Operation, from: &Bytes) {
         let buffers = &mut self.buffers;
         let payload = self.gathered.entry(operation).or_insert_with(|| buffers.take(0));
@@ -216,28 +200,15 @@ impl Cache {
     }
 }
 
+/// A copy of a row of a block: what is written to it while the row is sent would be half of it.
+fn copy_of(row: Row, blocks: &BTreeMap<BlockNumber, Vec<u8>>, buffers: &mut Buffers) -> Payload {
+    let row_bytes = &blocks[&row.block][row.from as usize..row.to as usize];
+    let mut payload = buffers.take(row_bytes.len());
+    payload.bytes_mut().copy_from_slice(row_bytes);
+    payload
+}
+
 fn scatter(to: &Bytes, from: &[u8], block: &mut [u8]) {
     let cut = to.view.cut(to.from, to.to);
     cut.scatter(from, block, to.base).expect("a place lies in its block");
-}
-
-fn event(heard: Heard) -> Event {
-    match heard {
-        Heard::Up { peer, session } => Event::PeerUp { peer, session },
-        Heard::Lost { peer, ended } => Event::PeerLost { peer, ended },
-        Heard::Asked { peer, request, message, payload } => {
-            Event::Asked { peer, request, message, payload }
-        }
-    }
-}
-
-fn answer(told: Told) -> Event {
-    match told {
-        Told::Connected { to, incarnation, known } => Event::Connected { to, incarnation, known },
-        Told::Disconnected { from } => Event::Disconnected { from },
-        Told::Runs { party } => Event::Runs { party },
-        Told::Replied { from, request, message, payload } => {
-            Event::Replied { from, request, message, payload }
-        }
-    }
 }

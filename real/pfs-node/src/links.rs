@@ -9,7 +9,7 @@ use crate::outgoing::{NoRows, Part};
 use crate::peers::Epoll;
 use crate::running::Threads;
 use iolab_pfs::session::{Hello, Welcome};
-use iolab_pfs::{Buffer, Incarnation, Message, Party, Request};
+use iolab_pfs::{Message, Party, PartyAction, PartyEvent, Request};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::collections::BTreeMap;
 
@@ -18,19 +18,6 @@ pub(crate) const FIRST: u64 = 1 << 40;
 /// Numbers of cache managers lie so far behind those of I/O servers.
 const CACHES: u64 = 1 << 32;
 
-/// What a server is told of those whom it asks.
-#[derive(Debug)]
-pub(crate) enum Told {
-    /// There is a connection.
-    Connected { to: Party, incarnation: Incarnation, known: bool },
-    /// There is none.
-    Disconnected { from: Party },
-    /// Somebody has not answered, but runs.
-    Runs { party: Party },
-    /// Somebody has answered.
-    Replied { from: Party, request: Request, message: Message, payload: Option<Buffer> },
-}
-
 /// All connections of one who asks.
 pub(crate) struct Links {
     hello: Hello,
@@ -38,7 +25,7 @@ pub(crate) struct Links {
     epoll: Epoll,
     of: BTreeMap<Party, Channel>,
     threads: Threads,
-    told: Vec<Told>,
+    told: Vec<PartyEvent>,
 }
 
 fn number(party: Party) -> u64 {
@@ -63,11 +50,26 @@ impl Links {
     }
 
     /// What there is to tell since the last time.
-    pub(crate) fn told(&mut self) -> std::vec::Drain<'_, Told> {
+    pub(crate) fn told(&mut self) -> std::vec::Drain<'_, PartyEvent> {
         self.told.drain(..)
     }
 
-    pub(crate) fn connect(&mut self, to: Party) {
+    /// Does what the machine wants of a party.
+    pub(crate) fn perform<P>(
+        &mut self,
+        action: PartyAction<P>,
+        payload_of: impl FnOnce(P) -> Payload,
+    ) {
+        match action {
+            PartyAction::Connect { to } => self.connect(to),
+            PartyAction::Disconnect { from } => drop(self.of.remove(&from)),
+            PartyAction::Ask { to, request, message, payload } => {
+                self.push(to, (request, &message), payload.map(payload_of));
+            }
+        }
+    }
+
+    fn connect(&mut self, to: Party) {
         let made = link::connect(&self.place, to, self.hello.clone());
         let watched = made.and_then(|link| {
             epoll::add(&*self.epoll, &link, EventData::new_u64(number(to)), EventFlags::IN)?;
@@ -75,22 +77,18 @@ impl Links {
         });
         match watched {
             Ok(link) => drop(self.of.insert(to, link)),
-            Err(_) => self.told.push(Told::Disconnected { from: to }),
+            Err(_) => self.told.push(PartyEvent::Disconnected { from: to }),
         }
     }
 
     /// Looks whether those run who do not answer.
     pub(crate) fn look_at(&mut self, silent: Vec<Party>) {
         let running = self.threads.running(silent, &self.of);
-        self.told.extend(running.into_iter().map(|party| Told::Runs { party }));
-    }
-
-    pub(crate) fn disconnect(&mut self, from: Party) {
-        self.of.remove(&from);
+        self.told.extend(running.into_iter().map(|party| PartyEvent::Runs { party }));
     }
 
     /// Puts a request on its way, with its payload.
-    pub(crate) fn push(
+    fn push(
         &mut self,
         to: Party,
         (request, message): (Request, &Message),
@@ -116,11 +114,11 @@ impl Links {
                 Ok(None) => return,
                 Ok(Some(Received::Welcome(welcome))) if welcome.party == party => {
                     let Welcome { incarnation, known, .. } = welcome;
-                    self.told.push(Told::Connected { to: party, incarnation, known });
+                    self.told.push(PartyEvent::Connected { to: party, incarnation, known });
                 }
                 Ok(Some(Received::Message { request, message, payload })) => {
                     let payload = payload.map(|(buffer, _)| buffer);
-                    self.told.push(Told::Replied { from: party, request, message, payload });
+                    self.told.push(PartyEvent::Replied { from: party, request, message, payload });
                 }
                 Ok(Some(Received::Hello(_) | Received::Welcome(_))) | Err(_) => self.lose(party),
             }
@@ -129,7 +127,7 @@ impl Links {
 
     fn lose(&mut self, party: Party) {
         self.of.remove(&party);
-        self.told.push(Told::Disconnected { from: party });
+        self.told.push(PartyEvent::Disconnected { from: party });
     }
 
     /// Sends what is taken of what waits, and has epoll tell when more is.

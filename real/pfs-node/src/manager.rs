@@ -7,16 +7,16 @@ use crate::buffers::Buffers;
 use crate::clock::{OwnTime, Wakes};
 use crate::instance::Place;
 use crate::journal_file::{Anew, Beside, JournalFile, Superseded};
-use crate::links::{self, Links, Told};
-use crate::peers::{self, Epoll, Heard, Peers};
+use crate::links::{self, Links};
+use crate::peers::{self, Epoll, Peers};
 use crate::remark::remark;
 use crate::server::wait;
 use crate::tape::Taped;
 use crate::worker::{Bell, Worker};
-use iolab_pfs::SessionId;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::metadata::{Action, Event, Metadata};
 use iolab_pfs::session::{Hello, Role, Welcome};
+use iolab_pfs::{PeerEvent, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use rustix::fd::OwnedFd;
@@ -38,7 +38,6 @@ const AGAIN: Nanos = Nanos(200_000_000);
 /// The metadata manager with its sockets and its journal.
 pub(crate) struct Manager {
     machine: Taped<Metadata>,
-    welcome: Welcome,
     journal: JournalFile,
     /// Records that are to be written, and the number of the last of them.
     records: Vec<u8>,
@@ -117,7 +116,6 @@ impl Manager {
         let hello = Hello { session, role: Role::Metadata, name: "metadata manager".into() };
         Ok(Manager {
             machine,
-            welcome,
             journal,
             records: Vec::new(),
             last: 0,
@@ -126,7 +124,7 @@ impl Manager {
             beside: None,
             again: None,
             buffers: Buffers::default(),
-            peers: Peers::at(door, epoll.clone(), None)?,
+            peers: Peers::at(door, epoll.clone(), welcome, None)?,
             links: Links::new(hello, place, epoll.clone()),
             epoll,
             time: OwnTime::begin(),
@@ -159,20 +157,18 @@ impl Manager {
             self.peers.tick(now, &mut heard);
             if self.wakes.due(now) {
                 self.links.look_at(self.machine.silent(now));
-                let Manager { links, buffers, todo, .. } = &mut self;
-                todo.extend(links.told().map(|told| answer(told, buffers)));
+                self.todo.extend(self.links.told().map(Event::Party));
                 self.todo.push_back(Event::Woke);
             }
         }
     }
 
     /// Tells the machine what was heard, and does what it wants, until there is nothing left.
-    fn work(&mut self, now: Nanos, heard: &mut Vec<Heard>) {
+    fn work(&mut self, now: Nanos, heard: &mut Vec<PeerEvent>) {
         let mut actions = Vec::new();
         loop {
-            self.todo.extend(heard.drain(..).map(event));
-            let Manager { links, buffers, todo, .. } = self;
-            todo.extend(links.told().map(|told| answer(told, buffers)));
+            self.todo.extend(heard.drain(..).map(Event::Peer));
+            self.todo.extend(self.links.told().map(Event::Party));
             if let Some(event) = self.todo.pop_front() {
                 self.machine.step(now, event, &mut actions);
                 for action in actions.drain(..) {
@@ -182,8 +178,7 @@ impl Manager {
                 self.machine.turned();
                 self.peers.send(now, &mut self.buffers, heard);
                 self.links.send(&mut self.buffers);
-                let Manager { links, buffers, todo, .. } = self;
-                todo.extend(links.told().map(|told| answer(told, buffers)));
+                self.todo.extend(self.links.told().map(Event::Party));
                 if heard.is_empty() && self.todo.is_empty() {
                     return;
                 }
@@ -304,18 +299,11 @@ impl Manager {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Welcome { peer, known } => {
-                self.peers.welcome(peer, Welcome { known, ..self.welcome });
+            Action::Peer(action) => {
+                self.peers.perform(action, &mut self.buffers, |never, _| match never {});
             }
-            Action::Reply { peer, request, message } => {
-                self.peers.reply(peer, request, &message, None);
-            }
-            Action::Drop { peer, why } => self.peers.drop(peer, why, &mut self.buffers),
-            Action::Connect { to } => self.links.connect(to),
-            Action::Disconnect { from } => self.links.disconnect(from),
-            Action::Ask { to, request, message } => {
-                self.links.push(to, (request, &message), None);
-            }
+            Action::Party(action) => self.links.perform(action, |never| match never {}),
+            Action::Release { buffer } => self.buffers.release(buffer),
             Action::Append { sequence, record } => {
                 self.records.extend(record);
                 self.last = sequence;
@@ -323,27 +311,6 @@ impl Manager {
             Action::Checkpoint { first, records } => self.checkpoint(first, records),
             Action::Supersede { upto, records } => self.supersede(upto, &records),
             Action::WakeAt(time) => self.wakes.at(time),
-        }
-    }
-}
-
-fn event(heard: Heard) -> Event {
-    match heard {
-        Heard::Up { peer, session } => Event::PeerUp { peer, session },
-        Heard::Lost { peer, ended } => Event::PeerLost { peer, ended },
-        Heard::Asked { peer, request, message, .. } => Event::Asked { peer, request, message },
-    }
-}
-
-/// What a party has told; nothing that it says has payload for the manager.
-fn answer(told: Told, buffers: &mut Buffers) -> Event {
-    match told {
-        Told::Connected { to, incarnation, known } => Event::Connected { to, incarnation, known },
-        Told::Disconnected { from } => Event::Disconnected { from },
-        Told::Runs { party } => Event::Runs { party },
-        Told::Replied { from, request, message, payload } => {
-            payload.into_iter().for_each(|buffer| buffers.release(buffer));
-            Event::Replied { from, request, message }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::channel::{Channel, Lost, Received};
 use crate::outgoing::NoRows;
 use crate::window::{Budget, Stretch};
 use iolab_pfs::session::{HANDSHAKE_TIMEOUT, Hello, Role, Welcome};
-use iolab_pfs::{Buffer, Code, Connected, Message, Peer, Request, SessionId};
+use iolab_pfs::{Code, Connected, Message, Peer, PeerAction, PeerEvent, Request};
 use iolab_vocab::Nanos;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -41,17 +41,6 @@ pub(crate) type Epoll = Rc<OwnedFd>;
 
 /// The number of the socket where connections come in.
 pub(crate) const DOOR: u64 = u64::MAX;
-
-/// What a server is told of its peers.
-#[derive(Debug)]
-pub(crate) enum Heard {
-    /// Somebody was let in, and waits for its welcome.
-    Up { peer: Peer, session: SessionId },
-    /// Somebody is gone.
-    Lost { peer: Peer, ended: bool },
-    /// Somebody asks.
-    Asked { peer: Peer, request: Request, message: Message, payload: Option<(Buffer, u64)> },
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -86,6 +75,8 @@ impl Connection {
 pub(crate) struct Peers {
     epoll: Epoll,
     door: OwnedFd,
+    /// What they are greeted with.
+    welcome: Welcome,
     /// Of what clients get windows, where payload comes.
     windows: Option<Arc<Budget>>,
     /// Nobody is accepted before that time.
@@ -115,16 +106,18 @@ fn numbers(peer: u32) -> (u64, u64) {
 }
 
 impl Peers {
-    /// Nobody yet, at this door; clients get windows of that budget.
+    /// Nobody yet, at this door; they are greeted so, and clients get windows of that budget.
     pub(crate) fn at(
         door: OwnedFd,
         epoll: Epoll,
+        welcome: Welcome,
         windows: Option<Arc<Budget>>,
     ) -> Result<Peers, Errno> {
         epoll::add(&*epoll, &door, EventData::new_u64(DOOR), EventFlags::IN)?;
         Ok(Peers {
             epoll,
             door,
+            welcome,
             windows,
             closed_until: None,
             is_open: true,
@@ -149,7 +142,7 @@ impl Peers {
         number: u64,
         flags: EventFlags,
         buffers: &mut Buffers,
-        heard: &mut Vec<Heard>,
+        heard: &mut Vec<PeerEvent>,
     ) {
         if number == DOOR {
             return self.accept(now);
@@ -171,7 +164,7 @@ impl Peers {
     }
 
     /// Does what is due.
-    pub(crate) fn tick(&mut self, now: Nanos, heard: &mut Vec<Heard>) {
+    pub(crate) fn tick(&mut self, now: Nanos, heard: &mut Vec<PeerEvent>) {
         if self.closed_until.is_some_and(|time| time <= now) {
             self.closed_until = None;
             self.open_or_close();
@@ -241,7 +234,7 @@ impl Peers {
         self.deadlines.insert((Nanos(now.0 + HANDSHAKE_TIMEOUT.0), self.last));
     }
 
-    fn hear(&mut self, now: Nanos, peer: u32, buffers: &mut Buffers, heard: &mut Vec<Heard>) {
+    fn hear(&mut self, now: Nanos, peer: u32, buffers: &mut Buffers, heard: &mut Vec<PeerEvent>) {
         let mut count = 0;
         loop {
             let Some(connection) = self.connections.get_mut(&peer) else { return };
@@ -260,7 +253,7 @@ impl Peers {
         self.unsent.insert(peer);
     }
 
-    fn received(&mut self, peer: u32, received: Received, heard: &mut Vec<Heard>) {
+    fn received(&mut self, peer: u32, received: Received, heard: &mut Vec<PeerEvent>) {
         let connection = self.connections.get_mut(&peer).expect("it was just heard");
         match received {
             Received::Hello(hello) => {
@@ -268,7 +261,7 @@ impl Peers {
                 let session = hello.session;
                 connection.hello = Some(hello);
                 self.unproven -= 1;
-                heard.push(Heard::Up { peer: Peer(peer), session });
+                heard.push(PeerEvent::Up { peer: Peer(peer), session });
                 self.open_or_close();
             }
             Received::Message { request, message: Message::Status, .. } => {
@@ -276,7 +269,7 @@ impl Peers {
                 self.reply(Peer(peer), request, &Message::Connected(all), None);
             }
             Received::Message { request, message, payload } => {
-                heard.push(Heard::Asked { peer: Peer(peer), request, message, payload });
+                heard.push(PeerEvent::Asked { peer: Peer(peer), request, message, payload });
             }
             Received::Welcome(_) => {
                 unreachable!("the session lets only hello and requests through")
@@ -301,7 +294,7 @@ impl Peers {
         peer: u32,
         lost: &Lost,
         buffers: &mut Buffers,
-        heard: &mut Vec<Heard>,
+        heard: &mut Vec<PeerEvent>,
     ) {
         let connection = self.connections.get_mut(&peer).expect("it was just heard");
         if let Lost::Broken(_) = lost {
@@ -321,9 +314,9 @@ impl Peers {
     }
 
     /// Forgets a connection.
-    fn lose(&mut self, peer: u32, ended: bool, heard: &mut Vec<Heard>) {
+    fn lose(&mut self, peer: u32, ended: bool, heard: &mut Vec<PeerEvent>) {
         if self.forget(Peer(peer)) != Some(State::Unproven) {
-            heard.push(Heard::Lost { peer: Peer(peer), ended });
+            heard.push(PeerEvent::Lost { peer: Peer(peer), ended });
         }
     }
 
@@ -338,9 +331,25 @@ impl Peers {
         Some(connection.state)
     }
 
-    /// Lets a peer in.
-    pub(crate) fn welcome(&mut self, peer: Peer, welcome: Welcome) {
-        let windows = self.windows.clone();
+    /// Does what the machine wants of a peer.
+    pub(crate) fn perform<P>(
+        &mut self,
+        action: PeerAction<P>,
+        buffers: &mut Buffers,
+        payload_of: impl FnOnce(P, &mut Buffers) -> Payload,
+    ) {
+        match action {
+            PeerAction::Welcome { peer, known } => self.let_in(peer, known),
+            PeerAction::Reply { peer, request, message, payload } => {
+                let payload = payload.map(|payload| payload_of(payload, buffers));
+                self.reply(peer, request, &message, payload);
+            }
+            PeerAction::Drop { peer, why } => self.drop(peer, why, buffers),
+        }
+    }
+
+    fn let_in(&mut self, peer: Peer, known: bool) {
+        let (windows, welcome) = (self.windows.clone(), Welcome { known, ..self.welcome });
         if let Some(connection) = self.live(peer) {
             let windows = windows.filter(|_| connection.is_client());
             connection.channel.welcome(welcome, windows.as_ref());
@@ -349,13 +358,7 @@ impl Peers {
     }
 
     /// A reply on its way. One to somebody who is gone goes nowhere.
-    pub(crate) fn reply(
-        &mut self,
-        peer: Peer,
-        request: Request,
-        message: &Message,
-        payload: Option<Payload>,
-    ) {
+    fn reply(&mut self, peer: Peer, request: Request, message: &Message, payload: Option<Payload>) {
         if let Some(connection) = self.live(peer) {
             connection.channel.reply(request, message, payload);
             self.unsent.insert(peer.0);
@@ -372,7 +375,7 @@ impl Peers {
     }
 
     /// Ends a connection whose peer does what it must not.
-    pub(crate) fn drop(&mut self, peer: Peer, why: &str, buffers: &mut Buffers) {
+    fn drop(&mut self, peer: Peer, why: &str, buffers: &mut Buffers) {
         if let Some(connection) = self.live(peer) {
             connection.channel.refuse(Code::BAD_MESSAGE, why);
             let _ = connection.channel.send(&NoRows, buffers);
@@ -381,7 +384,7 @@ impl Peers {
     }
 
     /// Sends what waits, as far as it is taken; hears those again who were not heard for that.
-    pub(crate) fn send(&mut self, now: Nanos, buffers: &mut Buffers, heard: &mut Vec<Heard>) {
+    pub(crate) fn send(&mut self, now: Nanos, buffers: &mut Buffers, heard: &mut Vec<PeerEvent>) {
         while let Some(peer) = self.unsent.pop_first() {
             let Some(connection) = self.connections.get_mut(&peer) else { continue };
             if connection.state == State::Leaving {

@@ -7,7 +7,7 @@ use crate::buffers::{Buffers, Payload};
 use crate::clock::{OwnTime, Wakes};
 use crate::device_sync::{ToSync, sync_names};
 use crate::instance;
-use crate::peers::{self, Epoll, Heard, Peers};
+use crate::peers::{self, Epoll, Peers};
 use crate::room::{Promised, Promises, Used};
 use crate::subfiles::{self, Subfiles};
 use crate::sums::{Found, Strike, ToSum};
@@ -19,7 +19,7 @@ use iolab_pfs::io_server::{
     Action, Event, IoServer, Limit, Operation, Outcome, Settings, Subfile, Summing,
 };
 use iolab_pfs::session::Welcome;
-use iolab_pfs::{Code, Inode, Portion};
+use iolab_pfs::{Code, Inode, PeerEvent, Portion};
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Extent, Nanos};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -44,7 +44,6 @@ type Worked = (Option<Operation>, Result<(), Code>);
 /// An I/O server with its sockets and files.
 pub(crate) struct Server {
     machine: Taped<IoServer>,
-    welcome: Welcome,
     device: Subfiles,
     promised: Promised,
     remover: Worker<(Operation, Inode), Worked>,
@@ -116,7 +115,6 @@ impl Server {
         let summer = device.sums().map(|_| Worker::new("pfs-sums", work.clone(), sum));
         Ok(Server {
             machine: Taped::of(IoServer::new(settings), &settings, events, &name),
-            welcome,
             remover: Worker::new("pfs-remove", work.clone(), remove)?,
             syncer: syncer.transpose()?,
             summer: summer.transpose()?,
@@ -125,7 +123,7 @@ impl Server {
             device,
             work,
             buffers: Buffers::default(),
-            peers: Peers::at(door, epoll.clone(), Some(windows))?,
+            peers: Peers::at(door, epoll.clone(), welcome, Some(windows))?,
             epoll,
             time: OwnTime::begin(),
             wakes: Wakes::default(),
@@ -223,10 +221,10 @@ impl Server {
     }
 
     /// Tells the machine what was heard, and does what it wants, until there is nothing left.
-    fn work(&mut self, now: Nanos, heard: &mut Vec<Heard>) {
+    fn work(&mut self, now: Nanos, heard: &mut Vec<PeerEvent>) {
         let (mut actions, mut further) = (Vec::new(), Vec::new());
         loop {
-            self.todo.extend(heard.drain(..).map(event));
+            self.todo.extend(heard.drain(..).map(Event::Peer));
             let Some(event) = self.todo.pop_front() else {
                 self.machine.turned();
                 self.promised.now(self.machine.promised_bytes());
@@ -268,14 +266,10 @@ impl Server {
     /// Does what the machine wants; what it wants after being told at once of what came of it is `further`.
     fn perform(&mut self, now: Nanos, action: Action, further: &mut Vec<Action>) {
         match action {
-            Action::Welcome { peer, known } => {
-                self.peers.welcome(peer, Welcome { known, ..self.welcome });
+            Action::Peer(action) => {
+                let claim = |(buffer, _), buffers: &mut Buffers| buffers.claim(buffer);
+                self.peers.perform(action, &mut self.buffers, claim);
             }
-            Action::Reply { peer, request, message, payload } => {
-                let payload = payload.map(|(buffer, _)| self.buffers.claim(buffer));
-                self.peers.reply(peer, request, &message, payload);
-            }
-            Action::Drop { peer, why } => self.peers.drop(peer, why, &mut self.buffers),
             Action::Release { buffer } => self.buffers.release(buffer),
             Action::WakeAt(time) => self.wakes.at(time),
             Action::Discard { operation, inode } => {
@@ -342,15 +336,5 @@ impl Server {
         let asker = self.machine.asker(operation);
         let room = asker.and_then(|(peer, request)| self.peers.room(peer, request, bytes as u32));
         room.map_or_else(|| self.buffers.take(bytes), Payload::Stretch)
-    }
-}
-
-fn event(heard: Heard) -> Event {
-    match heard {
-        Heard::Up { peer, session } => Event::PeerUp { peer, session },
-        Heard::Lost { peer, ended } => Event::PeerLost { peer, ended },
-        Heard::Asked { peer, request, message, payload } => {
-            Event::Asked { peer, request, message, payload }
-        }
     }
 }

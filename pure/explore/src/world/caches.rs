@@ -8,7 +8,9 @@ use iolab_pfs::cache_manager::{
     Action, BlockNumber, CacheManager, Event, Operation, Place, Row, ServingSettings, Settings,
 };
 use iolab_pfs::recording::Recorded;
-use iolab_pfs::{Buffer, Message, Peer, Request, SessionId};
+use iolab_pfs::{
+    Buffer, Message, PartyAction, PartyEvent, Peer, PeerAction, PeerEvent, Request, SessionId,
+};
 use iolab_policy::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +23,7 @@ pub(super) struct Cache {
     blocks: BTreeMap<BlockNumber, Vec<u8>>,
     buffers: BTreeMap<u64, Vec<u8>>,
     gathered: BTreeMap<Operation, Vec<u8>>,
-    sessions: BTreeSet<SessionId>,
+    pub(super) sessions: BTreeSet<SessionId>,
 }
 
 impl Cache {
@@ -144,7 +146,7 @@ impl World {
             self.caches[at as usize].buffers.insert(buffer, bytes);
             (Buffer(buffer), count)
         });
-        self.tell_cache(at, Event::Asked { peer, request, message, payload });
+        self.tell_cache(at, Event::Peer(PeerEvent::Asked { peer, request, message, payload }));
     }
 
     /// A server's answer for a cache manager has arrived.
@@ -155,7 +157,7 @@ impl World {
             self.caches[at as usize].buffers.insert(buffer, bytes);
             Buffer(buffer)
         });
-        self.tell_cache(at, Event::Replied { from, request, message, payload });
+        self.tell_cache(at, Event::Party(PartyEvent::Replied { from, request, message, payload }));
     }
 
     /// What processes have left in caches that flush nothing by themselves is brought to servers.
@@ -194,15 +196,8 @@ impl World {
         let node = Node::Cache(at);
         let cache = &mut self.caches[at as usize];
         match action {
-            Action::Welcome { peer, known } => {
-                let incarnation = (1 << 61) + (u64::from(at) << 32) + u64::from(cache.life);
-                let session = self.session_of(self.connections[peer.0 as usize].asker);
-                if !self.caches[at as usize].sessions.insert(session) && !known {
-                    self.meet(Mark::SessionExpired);
-                }
-                self.welcome(node, peer, incarnation, known);
-            }
-            Action::Reply { peer, request, message, payload } => {
+            Action::Peer(PeerAction::Welcome { peer, known }) => self.welcome(node, peer, known),
+            Action::Peer(PeerAction::Reply { peer, request, message, payload }) => {
                 let payload = match payload {
                     None => None,
                     Some((operation, bytes)) => {
@@ -221,10 +216,10 @@ impl World {
                     self.later(1, Happening::Ends { cache: at });
                 }
             }
-            Action::Drop { peer, why } => self.drop_peer(node, peer, why),
-            Action::Connect { to } => self.connect(node, to),
-            Action::Disconnect { from } => self.disconnect(node, from),
-            Action::Ask { to, request, message, payload } => {
+            Action::Peer(PeerAction::Drop { peer, why }) => self.drop_peer(node, peer, why),
+            Action::Party(PartyAction::Connect { to }) => self.connect(node, to),
+            Action::Party(PartyAction::Disconnect { from }) => self.disconnect(node, from),
+            Action::Party(PartyAction::Ask { to, request, message, payload }) => {
                 let payload = payload.map(|row| cache.row(row)).transpose()?;
                 self.ask(node, to, request, message, payload);
             }

@@ -9,7 +9,7 @@ use iolab_pfs::client::{
     Action, Call, CallNumber, Client, Event, FileNumber, Gather, Outcome, Settings,
 };
 use iolab_pfs::recording::Recorded;
-use iolab_pfs::{Access, Inode, Layout, Message, Opened, Party, Portion};
+use iolab_pfs::{Access, Inode, Layout, Message, Opened, Party, PartyAction, Portion};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -164,9 +164,9 @@ impl World {
     fn carry_out_for_client(&mut self, client: usize, action: Action) {
         let node = Node::Client(client);
         match action {
-            Action::Connect { to } => self.connect(node, to),
-            Action::Disconnect { from } => self.disconnect(node, from),
-            Action::Ask { to, request, message, payload } => {
+            Action::Party(PartyAction::Connect { to }) => self.connect(node, to),
+            Action::Party(PartyAction::Disconnect { from }) => self.disconnect(node, from),
+            Action::Party(PartyAction::Ask { to, request, message, payload }) => {
                 if let Message::Read(access) = &message {
                     self.note_read(client, to, access);
                 }

@@ -6,11 +6,11 @@
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::Plan;
-use iolab_pfs::SessionId;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::journal::{Journal, SegmentHeader};
 use iolab_pfs::metadata::{Action, Event, Metadata, Settings};
 use iolab_pfs::recording::Recorded;
+use iolab_pfs::{PartyAction, PeerAction, SessionId};
 use iolab_policy::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ pub(super) struct Manager {
     reported: u64,
     last: u64,
     /// Those that this life knows, or has known.
-    sessions: BTreeSet<SessionId>,
+    pub(super) sessions: BTreeSet<SessionId>,
 }
 
 impl Manager {
@@ -250,21 +250,19 @@ impl World {
     fn carry_out_for_manager(&mut self, action: Action) {
         let node = Node::Metadata;
         match action {
-            Action::Welcome { peer, known } => {
-                let incarnation = (1 << 60) + u64::from(self.manager.life);
-                let session = self.session_of(self.connections[peer.0 as usize].asker);
-                if !self.manager.sessions.insert(session) && !known {
-                    self.meet(Mark::SessionExpired);
-                }
-                self.welcome(node, peer, incarnation, known);
-            }
-            Action::Reply { peer, request, message } => {
+            Action::Peer(PeerAction::Welcome { peer, known }) => self.welcome(node, peer, known),
+            Action::Peer(PeerAction::Reply { peer, request, message, .. }) => {
                 self.reply(node, peer, request, message, None);
             }
-            Action::Drop { peer, why } => self.drop_peer(node, peer, why),
-            Action::Connect { to } => self.connect(node, to),
-            Action::Disconnect { from } => self.disconnect(node, from),
-            Action::Ask { to, request, message } => self.ask(node, to, request, message, None),
+            Action::Peer(PeerAction::Drop { peer, why }) => self.drop_peer(node, peer, why),
+            Action::Party(PartyAction::Connect { to }) => self.connect(node, to),
+            Action::Party(PartyAction::Disconnect { from }) => self.disconnect(node, from),
+            Action::Party(PartyAction::Ask { to, request, message, .. }) => {
+                self.ask(node, to, request, message, None);
+            }
+            Action::Release { buffer } => {
+                self.fail(format!("the manager gives back buffer {buffer} it has not"));
+            }
             Action::Append { sequence, record } => {
                 self.log_bytes(&record);
                 if sequence <= self.manager.last && self.manager.last > 0 {

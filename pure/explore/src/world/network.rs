@@ -6,7 +6,8 @@
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use iolab_pfs::wire::{self, Header, Mangled};
-use iolab_pfs::{Incarnation, Message, Party, Peer, Request};
+use iolab_pfs::{Incarnation, Message, Party, PartyEvent, Peer, PeerEvent, Request};
+use iolab_pfs::{cache_manager, client, io_server, metadata};
 
 /// Nobody waits longer for a welcome.
 const WELCOME_NS: u64 = 2_000_000_000;
@@ -176,9 +177,25 @@ impl World {
     }
 
     /// A welcome on its way.
-    pub(super) fn welcome(&mut self, node: Node, peer: Peer, incarnation: u64, known: bool) {
+    pub(super) fn welcome(&mut self, node: Node, peer: Peer, known: bool) {
+        let session = self.session_of(self.connections[peer.0 as usize].asker);
+        let (life, place, sessions) = match node {
+            Node::Server(at) => {
+                let server = &mut self.servers[at as usize];
+                (server.life, u64::from(at) << 32, &mut server.sessions)
+            }
+            Node::Cache(at) => {
+                let cache = &mut self.caches[at as usize];
+                (cache.life, (1 << 61) + (u64::from(at) << 32), &mut cache.sessions)
+            }
+            Node::Metadata => (self.manager.life, 1 << 60, &mut self.manager.sessions),
+            Node::Client(client) => return self.fail(format!("client {client} welcomes nobody")),
+        };
+        let incarnation = Incarnation(place + u64::from(life));
+        if !sessions.insert(session) && !known {
+            self.meet(Mark::SessionExpired);
+        }
         self.check_peer(node, peer, "welcomes");
-        let incarnation = Incarnation(incarnation);
         self.send(peer.0 as usize, false, Frame::Welcome { incarnation, known });
     }
 
@@ -294,17 +311,7 @@ impl World {
         (entry.party_has, entry.party_life) = (true, life);
         let peer = Peer(connection as u32);
         let session = self.session_of(asker);
-        match party {
-            Party::Server(server) => {
-                self.tell_server(server, iolab_pfs::io_server::Event::PeerUp { peer, session });
-            }
-            Party::Cache(cache) => {
-                self.tell_cache(cache, iolab_pfs::cache_manager::Event::PeerUp { peer, session });
-            }
-            Party::Metadata => {
-                self.tell_manager(iolab_pfs::metadata::Event::PeerUp { peer, session });
-            }
-        }
+        self.tell_of_peer(party, PeerEvent::Up { peer, session });
     }
 
     /// The driver of the asker gives up if nobody has welcomed it.
@@ -326,35 +333,32 @@ impl World {
             }
             self.connections[connection].party_has = false;
             let ended = !self.is_up(entry.asker);
-            self.tell_lost(entry.party, Peer(connection as u32), ended);
+            self.tell_of_peer(
+                entry.party,
+                PeerEvent::Lost { peer: Peer(connection as u32), ended },
+            );
         } else if entry.asker_has && entry.asker_life == self.life_of(entry.asker) {
             self.connections[connection].asker_has = false;
-            let from = entry.party;
-            match entry.asker {
-                Node::Client(client) => {
-                    let event = iolab_pfs::client::Event::Disconnected { from };
-                    self.tell_client(client, event);
-                }
-                Node::Cache(cache) => {
-                    let event = iolab_pfs::cache_manager::Event::Disconnected { from };
-                    self.tell_cache(cache, event);
-                }
-                _ => self.tell_manager(iolab_pfs::metadata::Event::Disconnected { from }),
-            }
+            self.tell_of_party(entry.asker, PartyEvent::Disconnected { from: entry.party });
         }
     }
 
-    fn tell_lost(&mut self, party: Party, peer: Peer, ended: bool) {
+    /// A party hears something of one who asks it.
+    pub(super) fn tell_of_peer(&mut self, party: Party, event: PeerEvent) {
         match party {
-            Party::Server(server) => {
-                self.tell_server(server, iolab_pfs::io_server::Event::PeerLost { peer, ended });
-            }
-            Party::Cache(cache) => {
-                self.tell_cache(cache, iolab_pfs::cache_manager::Event::PeerLost { peer, ended });
-            }
-            Party::Metadata => {
-                self.tell_manager(iolab_pfs::metadata::Event::PeerLost { peer, ended });
-            }
+            Party::Server(server) => self.tell_server(server, io_server::Event::Peer(event)),
+            Party::Cache(cache) => self.tell_cache(cache, cache_manager::Event::Peer(event)),
+            Party::Metadata => self.tell_manager(metadata::Event::Peer(event)),
+        }
+    }
+
+    /// Somebody hears something of a party that it asks.
+    pub(super) fn tell_of_party(&mut self, asker: Node, event: PartyEvent) {
+        match asker {
+            Node::Client(client) => self.tell_client(client, client::Event::Party(event)),
+            Node::Cache(cache) => self.tell_cache(cache, cache_manager::Event::Party(event)),
+            Node::Metadata => self.tell_manager(metadata::Event::Party(event)),
+            Node::Server(server) => self.fail(format!("server {server} asks nobody")),
         }
     }
 
@@ -369,8 +373,8 @@ impl World {
             }
             Party::Cache(cache) => self.cache_asked(cache, peer, (request, message), payload),
             Party::Metadata => {
-                let event = iolab_pfs::metadata::Event::Asked { peer, request, message };
-                self.tell_manager(event);
+                let event = PeerEvent::Asked { peer, request, message, payload: None };
+                self.tell_of_peer(party, event);
             }
         }
     }
@@ -388,7 +392,8 @@ impl World {
         match frame {
             Frame::Welcome { incarnation, known } => {
                 self.connections[connection].welcomed = true;
-                self.welcomed(entry.asker, entry.party, incarnation, known);
+                let connected = PartyEvent::Connected { to: entry.party, incarnation, known };
+                self.tell_of_party(entry.asker, connected);
             }
             Frame::Message { bytes, is_mangled } => {
                 self.log(&[connection as u64]);
@@ -415,30 +420,14 @@ impl World {
         self.notice(connection, at_party);
     }
 
-    fn welcomed(&mut self, asker: Node, to: Party, incarnation: Incarnation, known: bool) {
-        match asker {
-            Node::Client(client) => {
-                let event = iolab_pfs::client::Event::Connected { to, incarnation, known };
-                self.tell_client(client, event);
-            }
-            Node::Cache(cache) => {
-                let event = iolab_pfs::cache_manager::Event::Connected { to, incarnation, known };
-                self.tell_cache(cache, event);
-            }
-            _ => {
-                let event = iolab_pfs::metadata::Event::Connected { to, incarnation, known };
-                self.tell_manager(event);
-            }
-        }
-    }
-
     fn answered(&mut self, asker: Node, from: Party, heard: Heard) {
         match asker {
             Node::Client(client) => self.client_hears(client, from, heard),
             Node::Cache(cache) => self.cache_hears(cache, from, heard),
             _ => {
                 let Heard { request, message, .. } = heard;
-                self.tell_manager(iolab_pfs::metadata::Event::Replied { from, request, message });
+                let event = PartyEvent::Replied { from, request, message, payload: None };
+                self.tell_of_party(asker, event);
             }
         }
     }

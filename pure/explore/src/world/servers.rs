@@ -8,7 +8,10 @@ use iolab_pfs::io_server::{
     Action, Event, IoServer, Operation, ServingSettings, Settings, Subfile,
 };
 use iolab_pfs::recording::Recorded;
-use iolab_pfs::{Buffer, Code, Inode, Message, Party, Peer, Request, SessionId};
+use iolab_pfs::{
+    Buffer, Code, Inode, Message, Party, PartyEvent, Peer, PeerAction, PeerEvent, Request,
+    SessionId,
+};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +34,7 @@ pub(super) struct Server {
     asked: BTreeSet<(SessionId, Request)>,
     answered: BTreeSet<(SessionId, Request)>,
     pub(super) written: BTreeSet<(SessionId, Request)>,
-    sessions: BTreeSet<SessionId>,
+    pub(super) sessions: BTreeSet<SessionId>,
 }
 
 impl Server {
@@ -144,7 +147,8 @@ impl World {
             server.brought.insert(buffer, (session, request));
             (Buffer(buffer), count)
         });
-        self.tell_server(server, Event::Asked { peer, request, message, payload });
+        let event = PeerEvent::Asked { peer, request, message, payload };
+        self.tell_server(server, Event::Peer(event));
     }
 
     /// A number that nothing else has.
@@ -172,16 +176,8 @@ impl World {
     fn carry_out_for_server(&mut self, at: u32, action: Action) {
         let node = Node::Server(at);
         match action {
-            Action::Welcome { peer, known } => {
-                let session = self.session_of(self.connections[peer.0 as usize].asker);
-                let server = &mut self.servers[at as usize];
-                let incarnation = (u64::from(at) << 32) + u64::from(server.life);
-                if !server.sessions.insert(session) && !known {
-                    self.meet(Mark::SessionExpired);
-                }
-                self.welcome(node, peer, incarnation, known);
-            }
-            Action::Reply { peer, request, message, payload } => {
+            Action::Peer(PeerAction::Welcome { peer, known }) => self.welcome(node, peer, known),
+            Action::Peer(PeerAction::Reply { peer, request, message, payload }) => {
                 let payload = payload.map(|(buffer, bytes)| self.take_reply(at, buffer, bytes));
                 let session = self.session_of(self.connections[peer.0 as usize].asker);
                 self.note_reply(at, (session, request), &message);
@@ -197,7 +193,7 @@ impl World {
                     self.later(delay, Happening::Falls { server, life });
                 }
             }
-            Action::Drop { peer, why } => self.drop_peer(node, peer, why),
+            Action::Peer(PeerAction::Drop { peer, why }) => self.drop_peer(node, peer, why),
             Action::Transfer { operation, direction, subfile, portion, from } => {
                 let transfer = Work::transfer(direction, subfile, portion, from);
                 self.begin_work(at, operation, transfer);
@@ -282,8 +278,8 @@ impl World {
             self.processes[client].buffers.insert(buffer, bytes);
             Buffer(buffer)
         });
-        let event = iolab_pfs::client::Event::Replied { from, request, message, payload };
-        self.tell_client(client, event);
+        let event = PartyEvent::Replied { from, request, message, payload };
+        self.tell_of_party(Node::Client(client), event);
     }
 
     /// Whether the subfiles of a file are on any disk.

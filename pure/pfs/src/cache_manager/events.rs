@@ -4,7 +4,7 @@
 //! before the next action is looked at. A flush is sent from the block itself, as it is when it is sent.
 
 use crate::serving::Operation;
-use crate::{Buffer, Incarnation, Message, Party, Peer, Request, SessionId};
+use crate::{Buffer, PartyAction, PartyEvent, PeerAction, PeerEvent};
 use iolab_pattern::Nest;
 use iolab_vocab::Nanos;
 use std::sync::Arc;
@@ -42,61 +42,10 @@ pub struct Row {
 /// What a cache manager is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A connection; its client has said who it is, and was authenticated.
-    PeerUp {
-        /// The connection.
-        peer: Peer,
-        /// Its session.
-        session: SessionId,
-    },
-    /// A connection is no more.
-    PeerLost {
-        /// Which.
-        peer: Peer,
-        /// Whether its process is known to have ended.
-        ended: bool,
-    },
-    /// A request.
-    Asked {
-        /// On which connection.
-        peer: Peer,
-        /// Its number.
-        request: Request,
-        /// What.
-        message: Message,
-        /// What it carries, and how many bytes.
-        payload: Option<(Buffer, u64)>,
-    },
-    /// There is a connection to an I/O server.
-    Connected {
-        /// To whom.
-        to: Party,
-        /// Its life.
-        incarnation: Incarnation,
-        /// Whether it knows the manager's session.
-        known: bool,
-    },
-    /// There is none: it was lost, or could not be made.
-    Disconnected {
-        /// With whom.
-        from: Party,
-    },
-    /// A party does not answer, but its host says that it runs, without a processor or at its device.
-    Runs {
-        /// Who.
-        party: Party,
-    },
-    /// An I/O server has answered.
-    Replied {
-        /// Which.
-        from: Party,
-        /// To which request.
-        request: Request,
-        /// What.
-        message: Message,
-        /// What it carries.
-        payload: Option<Buffer>,
-    },
+    /// Something of those who ask it.
+    Peer(PeerEvent),
+    /// Something of the I/O servers.
+    Party(PartyEvent),
     /// The driver is about to end: servers are to have everything soon.
     Ending,
     /// The time has come. Drivers say so once at the start, too.
@@ -106,52 +55,10 @@ pub enum Event {
 /// What a cache manager wants.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// The answer to [`Event::PeerUp`]: the connection may be used.
-    Welcome {
-        /// Which.
-        peer: Peer,
-        /// Whether its session is known here.
-        known: bool,
-    },
-    /// A reply on its way.
-    Reply {
-        /// On which connection.
-        peer: Peer,
-        /// To which request.
-        request: Request,
-        /// What.
-        message: Message,
-        /// What it carries: so many bytes of what was gathered for an operation, the driver's again then.
-        payload: Option<(Operation, u64)>,
-    },
-    /// The end of a connection whose peer does what it must not. No event follows.
-    Drop {
-        /// Which.
-        peer: Peer,
-        /// What it did.
-        why: &'static str,
-    },
-    /// A connection to an I/O server. Answered by [`Event::Connected`] or [`Event::Disconnected`].
-    Connect {
-        /// To whom.
-        to: Party,
-    },
-    /// The end of a connection to an I/O server, or of the attempt. No event of it follows.
-    Disconnect {
-        /// With whom.
-        from: Party,
-    },
-    /// A request to an I/O server.
-    Ask {
-        /// To whom.
-        to: Party,
-        /// Its number.
-        request: Request,
-        /// What.
-        message: Message,
-        /// What it carries.
-        payload: Option<Row>,
-    },
+    /// Something of those who ask it. A reply carries so many bytes of what was gathered for an operation.
+    Peer(PeerAction<(Operation, u64)>),
+    /// Something of the I/O servers.
+    Party(PartyAction<Row>),
     /// Memory for a new block. What is in it means nothing.
     Take {
         /// The block.

@@ -15,7 +15,6 @@ use super::CacheManager;
 use super::blocks::Key;
 use super::events::Action;
 use super::upstream::{Errand, failure};
-use crate::links::Link;
 use crate::plant::{Plant, is_planted};
 use crate::serving::Operation;
 use crate::{Code, Inode, Message, Party};
@@ -203,8 +202,7 @@ impl CacheManager {
     }
 
     fn ask_for_grant(&mut self, now: Nanos, server: u32, message: Message, out: &mut Vec<Action>) {
-        let (party, timeout) = (Party::Server(server), self.settings.failure_timeout);
-        let link = self.links.entry(party).or_insert_with(|| Link::new(party, timeout));
+        let link = self.links.to(Party::Server(server));
         link.ask(now, message, None, Errand::Grant(server), out);
     }
 

@@ -9,7 +9,9 @@ use super::runs::Run;
 use super::{CacheManager, Pause};
 use crate::plant::{Plant, is_planted};
 use crate::serving::{self, Needs, Operation, Subfile};
-use crate::{Buffer, Code, Division, Inode, Layout, Message, Peer, Portion, Request, SessionId};
+use crate::{
+    Buffer, Code, Division, Inode, Layout, Message, Peer, PeerAction, Portion, Request, SessionId,
+};
 use iolab_pattern::Nest;
 use iolab_policy::write_policy::catalog::Answer;
 use iolab_vocab::{Extent, Nanos};
@@ -364,7 +366,7 @@ impl CacheManager {
             out.push(Action::Forget { operation });
         }
         if let Some((peer, request)) = to {
-            out.push(Action::Reply { peer, request, message, payload });
+            out.push(Action::Peer(PeerAction::Reply { peer, request, message, payload }));
         }
         if let Some(Work::Write { buffer, .. }) = self.serving.leave(operation) {
             out.push(Action::Release { buffer });
@@ -441,7 +443,7 @@ impl CacheManager {
         let until = now.after(self.settings.serving.session_timeout);
         self.pauses.push(Pause { session: id, inode: subfile.inode, operation, until });
         if let Some((peer, request)) = self.answer(operation, &Message::Done) {
-            out.push(Action::Reply { peer, request, message: Message::Done, payload: None });
+            out.push(Action::Peer(PeerAction::reply(peer, request, Message::Done)));
         }
     }
 

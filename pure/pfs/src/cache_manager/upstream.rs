@@ -7,7 +7,6 @@ use super::CacheManager;
 use super::blocks::{Flush, Key};
 use super::events::{Action, Row};
 use super::runs::{Run, Runs};
-use crate::links::Link;
 use crate::plant::{Plant, is_planted};
 use crate::serving::Operation;
 use crate::{Access, Buffer, Code, Message, Party};
@@ -50,8 +49,7 @@ impl CacheManager {
         let (layout, view) = (file.layout, file.view);
         let subfile = layout.subfile_of(base);
         let party = Party::Server(layout.server_of(subfile, self.settings.servers));
-        let timeout = self.settings.failure_timeout;
-        let link = self.links.entry(party).or_insert_with(|| Link::new(party, timeout));
+        let link = self.links.to(party);
         if file.stored.insert(party) {
             let mut part = Vec::new();
             Nest::WHOLE_FILE.encode(&mut part);

@@ -1,8 +1,7 @@
 //! What a client is asked and told, and what it wants.
 
 use crate::{
-    Attributes, Buffer, Code, Entry, Incarnation, Kind, Message, OpenWish, Opened, Party, Portion,
-    Request,
+    Attributes, Buffer, Code, Entry, Kind, OpenWish, Opened, PartyAction, PartyEvent, Portion,
 };
 use iolab_pattern::Nest;
 use iolab_vocab::{Direction, Nanos};
@@ -215,36 +214,8 @@ pub enum Event {
         /// What.
         what: Call,
     },
-    /// There is a connection.
-    Connected {
-        /// To whom.
-        to: Party,
-        /// Its life: if another than before, it knows nothing of this session but what its files have.
-        incarnation: Incarnation,
-        /// Whether it knows this session, with its views and answers.
-        known: bool,
-    },
-    /// There is no connection: it was lost, or none could be made.
-    Disconnected {
-        /// With whom.
-        from: Party,
-    },
-    /// A party does not answer, but its host says that it runs, without a processor or at its device.
-    Runs {
-        /// Who.
-        party: Party,
-    },
-    /// A reply has come.
-    Replied {
-        /// From whom.
-        from: Party,
-        /// To which request.
-        request: Request,
-        /// What it says.
-        message: Message,
-        /// What it carries.
-        payload: Option<Buffer>,
-    },
+    /// Something of those whom it asks.
+    Party(PartyEvent),
     /// Bytes that were read are where the program wants them.
     Moved {
         /// Of which call.
@@ -257,27 +228,8 @@ pub enum Event {
 /// What a client wants.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A connection. Answered by [`Event::Connected`] or [`Event::Disconnected`].
-    Connect {
-        /// To whom.
-        to: Party,
-    },
-    /// The end of a connection, or of the attempt to make one. No event of it follows.
-    Disconnect {
-        /// With whom.
-        from: Party,
-    },
-    /// A request on its way.
-    Ask {
-        /// To whom.
-        to: Party,
-        /// Its number.
-        request: Request,
-        /// What.
-        message: Message,
-        /// What it carries.
-        payload: Option<Gather>,
-    },
+    /// Something of those whom it asks.
+    Party(PartyAction<Gather>),
     /// Bytes from a reply to the program's memory; the buffer is the driver's again. Answered by
     /// [`Event::Moved`].
     Move {

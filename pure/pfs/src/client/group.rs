@@ -238,7 +238,7 @@ impl Client {
 mod tests {
     use super::*;
     use crate::client::{Event, Settings};
-    use crate::{Incarnation, Inode, Layout, OpenNumber, Opened, Request};
+    use crate::{Incarnation, Inode, Layout, OpenNumber, Opened, PartyEvent, Request};
     use iolab_policy::Machine;
 
     fn at(milliseconds: u64) -> Nanos {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn connected(to: Party) -> Event {
-        Event::Connected { to, incarnation: Incarnation(1), known: false }
+        Event::Party(PartyEvent::Connected { to, incarnation: Incarnation(1), known: false })
     }
 
     /// A client with so many servers, the last of them the home of the file that its group of two has open.
@@ -267,8 +267,9 @@ mod tests {
         does(&mut client, 0, Event::Called { call: CallNumber(1), what: adopt });
         does(&mut client, 0, connected(home));
         let message = Message::Verdict { result: Code::OK, rank: u32::MAX };
-        let all_here = Event::Replied { from: home, request: Request(1), message, payload: None };
-        does(&mut client, 1, all_here);
+        let request = Request(1);
+        let all_here = PartyEvent::Replied { from: home, request, message, payload: None };
+        does(&mut client, 1, Event::Party(all_here));
         client
     }
 

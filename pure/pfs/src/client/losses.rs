@@ -77,7 +77,7 @@ impl Client {
         if !self.may_lose(through) {
             return;
         }
-        let life = self.links.get(&through).and_then(|link| link.incarnation());
+        let life = self.links.incarnation(through);
         if let (Some(file), Some(life)) = (self.files.get_mut(&number), life) {
             file.unsynced.writes += 1;
             file.unsynced.through.insert(through, (life, file.unsynced.writes));

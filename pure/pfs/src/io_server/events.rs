@@ -1,37 +1,14 @@
 //! What an I/O server is told, and what it wants.
 
 use crate::serving::{Operation, Subfile};
-use crate::{Buffer, Code, Inode, Message, Peer, Portion, Request, SessionId};
+use crate::{Buffer, Code, Inode, PeerAction, PeerEvent, Portion};
 use iolab_vocab::{Direction, Extent, Nanos};
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A connection; its client has said who it is, and was authenticated.
-    PeerUp {
-        /// The connection.
-        peer: Peer,
-        /// Its session.
-        session: SessionId,
-    },
-    /// A connection is no more.
-    PeerLost {
-        /// Which.
-        peer: Peer,
-        /// Whether its process is known to have ended.
-        ended: bool,
-    },
-    /// A request.
-    Asked {
-        /// On which connection.
-        peer: Peer,
-        /// Its number.
-        request: Request,
-        /// What.
-        message: Message,
-        /// What it carries, and how many bytes.
-        payload: Option<(Buffer, u64)>,
-    },
+    /// Something of those who ask it.
+    Peer(PeerEvent),
     /// The device has done it, or failed.
     Done {
         /// What.
@@ -84,31 +61,8 @@ pub enum Outcome {
 /// What a server wants.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// The answer to [`Event::PeerUp`]: the connection may be used.
-    Welcome {
-        /// Which.
-        peer: Peer,
-        /// Whether its session is known here.
-        known: bool,
-    },
-    /// A reply on its way.
-    Reply {
-        /// On which connection.
-        peer: Peer,
-        /// To which request.
-        request: Request,
-        /// What.
-        message: Message,
-        /// What it carries, from its first byte on, and how many bytes; the driver's again then.
-        payload: Option<(Buffer, u64)>,
-    },
-    /// The end of a connection whose peer does what it must not. No event follows.
-    Drop {
-        /// Which.
-        peer: Peer,
-        /// What it did.
-        why: &'static str,
-    },
+    /// Something of those who ask it. A reply carries so many bytes of a buffer, from its first one on.
+    Peer(PeerAction<(Buffer, u64)>),
     /// Bytes between a buffer and a subfile; what is read is held against the sums that its pages have. Answered by
     /// [`Event::Done`].
     Transfer {

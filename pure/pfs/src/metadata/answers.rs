@@ -2,7 +2,7 @@
 
 use super::Metadata;
 use super::events::Action;
-use crate::{Code, Message, Request, SessionId};
+use crate::{Code, Message, PeerAction, Request, SessionId};
 
 /// What is told after a sync of the journal that failed.
 pub(super) const FAILED: &str = "the device could not sync the journal: names do not change until the instance is started again";
@@ -35,7 +35,7 @@ impl Metadata {
                 session.remember(request, message.clone());
             }
             if let Some(peer) = session.peer {
-                out.push(Action::Reply { peer, request, message });
+                out.push(Action::Peer(PeerAction::reply(peer, request, message)));
             }
         }
     }
@@ -49,7 +49,8 @@ impl Metadata {
             let Some(session) = self.sessions.get(session) else { continue };
             session.executing.remove(&request);
             let message = Message::failed(Code::IO, FAILED);
-            out.extend(session.peer.map(|peer| Action::Reply { peer, request, message }));
+            let reply = |peer| Action::Peer(PeerAction::reply(peer, request, message));
+            out.extend(session.peer.map(reply));
         }
     }
 }

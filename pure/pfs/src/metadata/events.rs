@@ -1,62 +1,16 @@
 //! What the metadata manager is told, and what it wants.
 
-use crate::{Incarnation, Message, Party, Peer, Request, SessionId};
+use crate::{Buffer, PartyAction, PartyEvent, PeerAction, PeerEvent};
 use iolab_vocab::Nanos;
+use std::convert::Infallible;
 
 /// What the manager is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A connection; its client has said who it is, and was authenticated.
-    PeerUp {
-        /// The connection.
-        peer: Peer,
-        /// Its session.
-        session: SessionId,
-    },
-    /// A connection is no more.
-    PeerLost {
-        /// Which.
-        peer: Peer,
-        /// Whether its process is known to have ended.
-        ended: bool,
-    },
-    /// A request.
-    Asked {
-        /// On which connection.
-        peer: Peer,
-        /// Its number.
-        request: Request,
-        /// What.
-        message: Message,
-    },
-    /// There is a connection to an I/O server.
-    Connected {
-        /// To whom.
-        to: Party,
-        /// Its life.
-        incarnation: Incarnation,
-        /// Whether it knows the manager's session.
-        known: bool,
-    },
-    /// There is none: it was lost, or could not be made.
-    Disconnected {
-        /// With whom.
-        from: Party,
-    },
-    /// A party does not answer, but its host says that it runs, without a processor or at its device.
-    Runs {
-        /// Who.
-        party: Party,
-    },
-    /// An I/O server has answered.
-    Replied {
-        /// Which.
-        from: Party,
-        /// To which request.
-        request: Request,
-        /// What.
-        message: Message,
-    },
+    /// Something of those who ask it.
+    Peer(PeerEvent),
+    /// Something of those whom it has discard files.
+    Party(PartyEvent),
     /// Nobody knows which of the records that were not reported as written will be there: the device could not
     /// sync them. Until it begins a new life, the manager changes nothing any more.
     Failed,
@@ -77,47 +31,14 @@ pub enum Event {
 /// What the manager wants.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// The answer to [`Event::PeerUp`]: the connection may be used.
-    Welcome {
+    /// Something of those who ask it; its replies carry nothing.
+    Peer(PeerAction<Infallible>),
+    /// Something of those whom it has discard files.
+    Party(PartyAction<Infallible>),
+    /// A buffer is the driver's again.
+    Release {
         /// Which.
-        peer: Peer,
-        /// Whether its session is known here.
-        known: bool,
-    },
-    /// A reply on its way.
-    Reply {
-        /// On which connection.
-        peer: Peer,
-        /// To which request.
-        request: Request,
-        /// What.
-        message: Message,
-    },
-    /// The end of a connection whose peer does what it must not. No event follows.
-    Drop {
-        /// Which.
-        peer: Peer,
-        /// What it did.
-        why: &'static str,
-    },
-    /// A connection to an I/O server. Answered by [`Event::Connected`] or [`Event::Disconnected`].
-    Connect {
-        /// To whom.
-        to: Party,
-    },
-    /// The end of a connection to an I/O server, or of the attempt. No event of it follows.
-    Disconnect {
-        /// With whom.
-        from: Party,
-    },
-    /// A request to an I/O server.
-    Ask {
-        /// To whom.
-        to: Party,
-        /// Its number.
-        request: Request,
-        /// What.
-        message: Message,
+        buffer: Buffer,
     },
     /// A record for the end of the journal, as `journal.rs` encodes them. Answered by
     /// [`Event::Appended`].

@@ -6,13 +6,14 @@ use crate::configuration::Durability;
 use crate::serving::{ELSEWHERE, TOO_MANY};
 use crate::{
     Attributes, Buffer, Code, Division, Entry, Incarnation, Inode, Kind, Layout, Message,
-    OpenNumber, OpenWish, Opened, Party, Peer, Portion, Request, SessionId, cache_manager, client,
-    io_server, metadata, serving, wire,
+    OpenNumber, OpenWish, Opened, Party, PartyAction, PartyEvent, Peer, PeerAction, PeerEvent,
+    Portion, Request, SessionId, cache_manager, client, io_server, metadata, serving, wire,
 };
 use iolab_pattern::Nest;
 use iolab_policy::{placement, replacement, schedule, write_policy};
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Views that a recording knows by their places: the last that were met.
@@ -139,7 +140,14 @@ macro_rules! choices {
     ($($type:path {$(
         $number:literal = $variant:ident $({ $($field:ident),* })? $(($item:ident))?,
     )*})*) => {$(
-        impl Coded for $type {
+        choices! { $type, [] {$(
+            $number = $variant $({ $($field),* })? $(($item))?,
+        )*}}
+    )*};
+    ($type:ty, [$($payload:ident)?] {$(
+        $number:literal = $variant:ident $({ $($field:ident),* })? $(($item:ident))?,
+    )*}) => {
+        impl$(<$payload: Coded>)? Coded for $type {
             fn put(&self, to: &mut Writer) {
                 match self {$(
                     Self::$variant $({ $($field),* })? $(($item))? => {
@@ -161,7 +169,7 @@ macro_rules! choices {
                 }
             }
         }
-    )*};
+    };
 }
 
 choices! {
@@ -205,24 +213,30 @@ choices! {
         7 = Attributes { attributes, bytes },
         8 = Entries { entries, more },
     }
+    PeerEvent {
+        1 = Up { peer, session },
+        2 = Lost { peer, ended },
+        3 = Asked { peer, request, message, payload },
+    }
+    PartyEvent {
+        1 = Connected { to, incarnation, known },
+        2 = Disconnected { from },
+        3 = Runs { party },
+        4 = Replied { from, request, message, payload },
+    }
     client::Event {
         1 = Called { call, what },
-        2 = Connected { to, incarnation, known },
-        3 = Disconnected { from },
-        4 = Replied { from, request, message, payload },
-        5 = Moved { call },
-        6 = Woke,
-        7 = Runs { party },
+        2 = Party(event),
+        3 = Moved { call },
+        4 = Woke,
     }
     client::Action {
-        1 = Connect { to },
-        2 = Disconnect { from },
-        3 = Ask { to, request, message, payload },
-        4 = Move { call, from, portion, origin },
-        5 = Zero { call, portion, origin },
-        6 = Release { buffer },
-        7 = Answer { call, outcome },
-        8 = WakeAt(time),
+        1 = Party(action),
+        2 = Move { call, from, portion, origin },
+        3 = Zero { call, portion, origin },
+        4 = Release { buffer },
+        5 = Answer { call, outcome },
+        6 = WakeAt(time),
     }
     io_server::Outcome {
         1 = Nothing,
@@ -233,53 +247,40 @@ choices! {
         6 = Damaged { from, to },
     }
     io_server::Event {
-        1 = PeerUp { peer, session },
-        2 = PeerLost { peer, ended },
-        3 = Asked { peer, request, message, payload },
-        4 = Done { operation, result },
-        5 = Woke,
+        1 = Peer(event),
+        2 = Done { operation, result },
+        3 = Woke,
     }
     io_server::Action {
-        1 = Welcome { peer, known },
-        2 = Reply { peer, request, message, payload },
-        3 = Drop { peer, why },
-        4 = Transfer { operation, direction, subfile, portion, from },
-        5 = Measure { operation, subfile },
-        6 = Resize { operation, subfile, bytes, extends },
-        7 = Sync { operation, subfile },
-        8 = Discard { operation, inode },
-        9 = Release { buffer },
-        10 = WakeAt(time),
-        11 = Room { operation, subfile, extents },
-        12 = Strike { operation, subfile, extents, is_whole },
-        13 = Sum { operation, subfile, pages },
+        1 = Peer(action),
+        2 = Transfer { operation, direction, subfile, portion, from },
+        3 = Measure { operation, subfile },
+        4 = Resize { operation, subfile, bytes, extends },
+        5 = Sync { operation, subfile },
+        6 = Discard { operation, inode },
+        7 = Release { buffer },
+        8 = WakeAt(time),
+        9 = Room { operation, subfile, extents },
+        10 = Strike { operation, subfile, extents, is_whole },
+        11 = Sum { operation, subfile, pages },
     }
     cache_manager::Event {
-        1 = PeerUp { peer, session },
-        2 = PeerLost { peer, ended },
-        3 = Asked { peer, request, message, payload },
-        4 = Connected { to, incarnation, known },
-        5 = Disconnected { from },
-        6 = Replied { from, request, message, payload },
-        7 = Ending,
-        8 = Woke,
-        9 = Runs { party },
+        1 = Peer(event),
+        2 = Party(event),
+        3 = Ending,
+        4 = Woke,
     }
     cache_manager::Action {
-        1 = Welcome { peer, known },
-        2 = Reply { peer, request, message, payload },
-        3 = Drop { peer, why },
-        4 = Connect { to },
-        5 = Disconnect { from },
-        6 = Ask { to, request, message, payload },
-        7 = Take { block, bytes },
-        8 = Free { block },
-        9 = Scatter { from, at, to },
-        10 = Gather { operation, from },
-        11 = Forget { operation },
-        12 = Fill { block, from, bytes, runs },
-        13 = Release { buffer },
-        14 = WakeAt(time),
+        1 = Peer(action),
+        2 = Party(action),
+        3 = Take { block, bytes },
+        4 = Free { block },
+        5 = Scatter { from, at, to },
+        6 = Gather { operation, from },
+        7 = Forget { operation },
+        8 = Fill { block, from, bytes, runs },
+        9 = Release { buffer },
+        10 = WakeAt(time),
     }
     Durability {
         1 = Process,
@@ -287,29 +288,44 @@ choices! {
         3 = None,
     }
     metadata::Event {
-        1 = PeerUp { peer, session },
-        2 = PeerLost { peer, ended },
-        3 = Asked { peer, request, message },
-        4 = Connected { to, incarnation, known },
-        5 = Disconnected { from },
-        6 = Replied { from, request, message },
-        7 = Appended { upto },
-        8 = Woke,
-        9 = Failed,
-        10 = Checkpointed { is_durable },
-        11 = Runs { party },
+        1 = Peer(event),
+        2 = Party(event),
+        3 = Appended { upto },
+        4 = Woke,
+        5 = Failed,
+        6 = Checkpointed { is_durable },
     }
     metadata::Action {
-        1 = Welcome { peer, known },
-        2 = Reply { peer, request, message },
-        3 = Drop { peer, why },
-        4 = Connect { to },
-        5 = Disconnect { from },
-        6 = Ask { to, request, message },
-        7 = Append { sequence, record },
-        8 = WakeAt(time),
-        9 = Checkpoint { first, records },
-        10 = Supersede { upto, records },
+        1 = Peer(action),
+        2 = Party(action),
+        3 = Release { buffer },
+        4 = Append { sequence, record },
+        5 = WakeAt(time),
+        6 = Checkpoint { first, records },
+        7 = Supersede { upto, records },
+    }
+}
+
+choices! { PeerAction<P>, [P] {
+    1 = Welcome { peer, known },
+    2 = Reply { peer, request, message, payload },
+    3 = Drop { peer, why },
+}}
+
+choices! { PartyAction<P>, [P] {
+    1 = Connect { to },
+    2 = Disconnect { from },
+    3 = Ask { to, request, message, payload },
+}}
+
+/// Payload of those who send none.
+impl Coded for Infallible {
+    fn put(&self, _: &mut Writer) {
+        match *self {}
+    }
+
+    fn take(_: &mut Source<'_>) -> Result<Self, Wrong> {
+        Err("there is payload where none is sent")
     }
 }
 

@@ -6,8 +6,8 @@ use iolab_pfs::io_server::{self, IoServer, Subfile};
 use iolab_pfs::metadata::{self, Metadata};
 use iolab_pfs::wire::{self, Header};
 use iolab_pfs::{
-    Buffer, Incarnation, Layout, Message, OpenWish, Opened, Party, Peer, Portion, Request,
-    SessionId,
+    Buffer, Incarnation, Layout, Message, OpenWish, Opened, Party, PartyAction, PartyEvent, Peer,
+    PeerAction, PeerEvent, Portion, Request, SessionId,
 };
 use iolab_policy::Machine;
 use iolab_vocab::{Direction, Nanos};
@@ -103,54 +103,86 @@ impl Together {
         self.answers.remove(&(client, call)).expect("every call is answered")
     }
 
-    fn connect(&mut self, from: usize, to: Party) {
-        let (peer, session) = (Peer(from as u32), SessionId(from as u128));
-        self.posts.push_back(match to {
-            Party::Server(at) => {
-                Post::Server(at as usize, io_server::Event::PeerUp { peer, session })
-            }
+    /// A party hears something of one who asks it.
+    fn tell_of_peer(&mut self, party: Party, event: PeerEvent) {
+        self.posts.push_back(match party {
+            Party::Server(at) => Post::Server(at as usize, io_server::Event::Peer(event)),
             Party::Cache(_) => unreachable!("this instance has no cache managers"),
-            Party::Metadata => Post::Metadata(metadata::Event::PeerUp { peer, session }),
+            Party::Metadata => Post::Metadata(metadata::Event::Peer(event)),
         });
     }
 
-    fn ask(
+    /// Somebody hears something of a party that it asks.
+    fn tell_of_party(&mut self, peer: Peer, event: PartyEvent) {
+        self.posts.push_back(match peer.0 as usize {
+            MANAGER => Post::Metadata(metadata::Event::Party(event)),
+            at => Post::Client(at, client::Event::Party(event)),
+        });
+    }
+
+    /// What somebody wants of a party.
+    fn party<P>(
         &mut self,
         from: usize,
-        to: Party,
-        (request, message): (Request, Message),
-        payload: Option<(Buffer, u64)>,
+        action: PartyAction<P>,
+        payload_of: impl FnOnce(&mut Self, P) -> (Buffer, u64),
     ) {
         let peer = Peer(from as u32);
-        let (request, message) = carried(request, &message, payload);
-        self.posts.push_back(match to {
-            Party::Server(at) => {
-                let event = io_server::Event::Asked { peer, request, message, payload };
-                Post::Server(at as usize, event)
+        match action {
+            PartyAction::Connect { to } => {
+                let session = SessionId(from as u128);
+                self.tell_of_peer(to, PeerEvent::Up { peer, session });
             }
-            Party::Cache(_) => unreachable!("this instance has no cache managers"),
-            Party::Metadata => Post::Metadata(metadata::Event::Asked { peer, request, message }),
-        });
+            PartyAction::Ask { to, request, message, payload } => {
+                let payload = payload.map(|payload| payload_of(self, payload));
+                let (request, message) = carried(request, &message, payload);
+                self.tell_of_peer(to, PeerEvent::Asked { peer, request, message, payload });
+            }
+            PartyAction::Disconnect { from } => panic!("nothing is lost here, but {from}"),
+        }
+    }
+
+    /// What a party wants of one who asks it.
+    fn peer<P>(
+        &mut self,
+        party: Party,
+        action: PeerAction<P>,
+        payload_of: impl FnOnce(P) -> (Buffer, u64),
+    ) {
+        match action {
+            PeerAction::Welcome { peer, known } => {
+                let incarnation = Incarnation(1);
+                let connected = PartyEvent::Connected { to: party, incarnation, known };
+                self.tell_of_party(peer, connected);
+            }
+            PeerAction::Reply { peer, request, message, payload } => {
+                let payload = payload.map(payload_of);
+                let (request, message) = carried(request, &message, payload);
+                let payload = payload.map(|(buffer, bytes)| {
+                    assert_eq!(self.buffers[&buffer.0].len() as u64, bytes);
+                    buffer
+                });
+                let replied = PartyEvent::Replied { from: party, request, message, payload };
+                self.tell_of_party(peer, replied);
+            }
+            PeerAction::Drop { why, .. } => panic!("{why}"),
+        }
     }
 
     fn client(&mut self, at: usize, action: client::Action) {
-        use client::Action::*;
+        use client::Action;
         match action {
-            Connect { to } => self.connect(at, to),
-            Ask { to, request, message, payload } => {
-                let payload = payload.map(|gather| {
-                    let memory = &self.memory[&(at, gather.call)];
-                    let mut bytes = Vec::new();
-                    for piece in gather.portion.pieces() {
-                        let from = piece.from.wrapping_sub(gather.origin) as usize;
-                        bytes.extend(&memory[from..from + piece.bytes() as usize]);
-                    }
-                    assert_eq!(bytes.len() as u64, gather.bytes);
-                    (self.keep(bytes), gather.bytes)
-                });
-                self.ask(at, to, (request, message), payload);
-            }
-            Move { call, from, portion, origin } => {
+            Action::Party(action) => self.party(at, action, |instance, gather| {
+                let memory = &instance.memory[&(at, gather.call)];
+                let mut bytes = Vec::new();
+                for piece in gather.portion.pieces() {
+                    let from = piece.from.wrapping_sub(gather.origin) as usize;
+                    bytes.extend(&memory[from..from + piece.bytes() as usize]);
+                }
+                assert_eq!(bytes.len() as u64, gather.bytes);
+                (instance.keep(bytes), gather.bytes)
+            }),
+            Action::Move { call, from, portion, origin } => {
                 let bytes = self.buffers.remove(&from.0).unwrap();
                 let memory = self.memory.get_mut(&(at, call)).unwrap();
                 let mut rest = bytes.as_slice();
@@ -163,7 +195,7 @@ impl Together {
                 assert!(rest.is_empty());
                 self.posts.push_back(Post::Client(at, client::Event::Moved { call }));
             }
-            Zero { call, portion, origin } => {
+            Action::Zero { call, portion, origin } => {
                 let memory = self.memory.get_mut(&(at, call)).unwrap();
                 for piece in portion.pieces() {
                     let to = piece.from.wrapping_sub(origin) as usize;
@@ -171,27 +203,23 @@ impl Together {
                 }
                 self.posts.push_back(Post::Client(at, client::Event::Moved { call }));
             }
-            Release { buffer } => assert!(self.buffers.remove(&buffer.0).is_some()),
-            Answer { call, outcome } => {
+            Action::Release { buffer } => assert!(self.buffers.remove(&buffer.0).is_some()),
+            Action::Answer { call, outcome } => {
                 assert!(self.answers.insert((at, call), outcome).is_none(), "one answer");
             }
-            Disconnect { from } => panic!("nothing is lost here, but {from}"),
-            WakeAt(_) => {}
+            Action::WakeAt(_) => {}
         }
     }
 
     fn server(&mut self, at: usize, action: io_server::Action) {
-        use io_server::Action::*;
+        use io_server::Action;
         let done = |operation, outcome| {
             Post::Server(at, io_server::Event::Done { operation, result: Ok(outcome) })
         };
         let nothing = io_server::Outcome::Nothing;
         match action {
-            Welcome { peer, known } => self.welcome(peer, Party::Server(at as u32), known),
-            Reply { peer, request, message, payload } => {
-                self.reply(peer, Party::Server(at as u32), (request, message), payload);
-            }
-            Transfer { operation, direction, subfile, portion, from } => {
+            Action::Peer(action) => self.peer(Party::Server(at as u32), action, |payload| payload),
+            Action::Transfer { operation, direction, subfile, portion, from } => {
                 let disk = self.disks[at].entry(subfile).or_default();
                 let outcome = match direction {
                     Direction::Write => {
@@ -206,76 +234,48 @@ impl Together {
                 };
                 self.posts.push_back(done(operation, outcome));
             }
-            Measure { operation, subfile } => {
+            Action::Measure { operation, subfile } => {
                 let length = self.disks[at].get(&subfile).map_or(0, |bytes| bytes.len() as u64);
                 self.posts.push_back(done(operation, io_server::Outcome::Length(length)));
             }
-            Resize { operation, subfile, bytes, extends } => {
+            Action::Resize { operation, subfile, bytes, extends } => {
                 let disk = self.disks[at].entry(subfile).or_default();
                 if extends || bytes < disk.len() as u64 {
                     disk.resize(bytes as usize, 0);
                 }
                 self.posts.push_back(done(operation, nothing));
             }
-            Sync { operation, .. } => self.posts.push_back(done(operation, nothing)),
-            Strike { operation, .. } | Sum { operation, .. } => {
+            Action::Sync { operation, .. } => self.posts.push_back(done(operation, nothing)),
+            Action::Strike { operation, .. } | Action::Sum { operation, .. } => {
                 panic!("nobody keeps sums here, but {operation:?}")
             }
-            Room { operation, .. } => panic!("nobody asks for room here, but {operation:?}"),
-            Discard { operation, inode } => {
+            Action::Room { operation, .. } => {
+                panic!("nobody asks for room here, but {operation:?}")
+            }
+            Action::Discard { operation, inode } => {
                 self.disks[at].retain(|subfile, _| subfile.inode != inode);
                 self.posts.push_back(done(operation, nothing));
             }
-            Release { buffer } => assert!(self.buffers.remove(&buffer.0).is_some()),
-            Drop { why, .. } => panic!("{why}"),
-            WakeAt(_) => {}
+            Action::Release { buffer } => assert!(self.buffers.remove(&buffer.0).is_some()),
+            Action::WakeAt(_) => {}
         }
     }
 
     fn manager(&mut self, action: metadata::Action) {
-        use metadata::Action::*;
+        use metadata::Action;
         match action {
-            Welcome { peer, known } => self.welcome(peer, Party::Metadata, known),
-            Reply { peer, request, message } => {
-                self.reply(peer, Party::Metadata, (request, message), None);
+            Action::Peer(action) => self.peer(Party::Metadata, action, |never| match never {}),
+            Action::Party(action) => self.party(MANAGER, action, |_, never| match never {}),
+            Action::Release { buffer } => panic!("nobody sends it payload, but {buffer}"),
+            Action::Checkpoint { .. } | Action::Supersede { .. } => {
+                unreachable!("the journal is short")
             }
-            Connect { to } => self.connect(MANAGER, to),
-            Ask { to, request, message } => self.ask(MANAGER, to, (request, message), None),
-            Checkpoint { .. } | Supersede { .. } => unreachable!("the journal is short"),
-            Append { sequence, .. } => {
+            Action::Append { sequence, .. } => {
                 let event = metadata::Event::Appended { upto: sequence };
                 self.posts.push_back(Post::Metadata(event));
             }
-            Drop { why, .. } => panic!("{why}"),
-            Disconnect { from } => panic!("nothing is lost here, but {from}"),
-            WakeAt(_) => {}
+            Action::WakeAt(_) => {}
         }
-    }
-
-    fn welcome(&mut self, peer: Peer, to: Party, known: bool) {
-        let incarnation = Incarnation(1);
-        self.posts.push_back(match peer.0 as usize {
-            MANAGER => Post::Metadata(metadata::Event::Connected { to, incarnation, known }),
-            at => Post::Client(at, client::Event::Connected { to, incarnation, known }),
-        });
-    }
-
-    fn reply(
-        &mut self,
-        peer: Peer,
-        from: Party,
-        (request, message): (Request, Message),
-        payload: Option<(Buffer, u64)>,
-    ) {
-        let (request, message) = carried(request, &message, payload);
-        let payload = payload.map(|(buffer, bytes)| {
-            assert_eq!(self.buffers[&buffer.0].len() as u64, bytes);
-            buffer
-        });
-        self.posts.push_back(match peer.0 as usize {
-            MANAGER => Post::Metadata(metadata::Event::Replied { from, request, message }),
-            at => Post::Client(at, client::Event::Replied { from, request, message, payload }),
-        });
     }
 
     /// A file that all clients have opened together.

@@ -24,6 +24,7 @@ use iolab_policy::placement::catalog as placement;
 use iolab_policy::write_policy::catalog as write_policy;
 use iolab_vocab::{FileId, Nanos, Refusal};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What runs on the platform.
 pub struct Setup<'p> {
@@ -71,12 +72,12 @@ impl<'p, Q: EventQueue<Event>> FileSystem<'p, Q> {
         let process_count = programs.iter().map(|program| program.rank_count()).sum::<u32>();
         let ids: Vec<ServerId> = found.iter().map(|found| found.server).collect();
         let cache_places = caches_of(platform, &configuration, &world, &ids)?;
-        let addresses = Addresses {
+        let addresses = Arc::new(Addresses {
             client_count: process_count.min(world.client_count()),
             servers: ids.iter().map(|id| world.target_of(*id)).collect(),
             caches: cache_places.iter().map(|place| place.target).collect(),
             metadata: metadata_target(platform, &configuration, &world, ids[0])?,
-        };
+        });
         let layout = configuration.layout(found.len() as u32)?;
         let durability = configuration.instance.durability;
         let speeds = Speeds::of(platform);
@@ -245,7 +246,7 @@ type Policies = (&'static placement::Row, &'static write_policy::Row);
 fn caches<Q: EventQueue<Event>>(
     world: &World<Q>,
     (places, (placement, write_policy)): (&[CachePlace], Policies),
-    addresses: &Addresses,
+    addresses: &Arc<Addresses>,
     speeds: &Speeds,
     costs: Costs,
 ) -> Vec<Cache> {
@@ -273,7 +274,7 @@ fn caches<Q: EventQueue<Event>>(
 fn servers<Q: EventQueue<Event>>(
     world: &World<Q>,
     (found, memory): (&[Found], &ServerMemory),
-    addresses: &Addresses,
+    addresses: &Arc<Addresses>,
     platform: &Platform,
     class: (Costs, Durability),
 ) -> Vec<Server> {
@@ -294,7 +295,7 @@ fn servers<Q: EventQueue<Event>>(
 /// The manager, and which server's device has its journal.
 fn manager<Q: EventQueue<Event>>(
     world: &World<Q>,
-    addresses: &Addresses,
+    addresses: &Arc<Addresses>,
     speeds: &Speeds,
     layout: iolab_pfs::Layout,
     (costs, durability): (Costs, Durability),

@@ -5,23 +5,24 @@
 
 use super::World;
 use super::costs::Costs;
-use super::parcel::{Addresses, Asker, Carried, ConnectionId, INCARNATION, Parcel, Wires};
+use super::ends::{Dispatch, Ends, Heard};
+use super::parcel::{Addresses, Asker, Carried, Parcel};
 use super::requests::{Requests, TrafficTotals};
 use super::thread::Thread;
 use crate::queue::EventQueue;
-use crate::world::{Event, Target};
+use crate::world::Event;
 use iolab_pfs::cache_manager::{self, Action, CacheManager, Place};
-use iolab_pfs::{Buffer, Party, Peer};
+use iolab_pfs::{Party, PartyAction, Peer, PeerEvent};
 use iolab_policy::Machine;
 use iolab_trace::Event as Row;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a manager's thread has to do.
 pub(super) enum Job {
     /// Look at what has arrived.
     Parcel(Parcel),
     /// Send something, once what was moved for it has been.
-    Send { to: Target, connection: ConnectionId, party: Party, what: Carried },
+    Send(Dispatch),
     /// Nothing more: bytes were moved.
     Moved,
     /// Tell the machine that a connection is lost.
@@ -56,13 +57,9 @@ pub(super) struct Cache {
     number: u32,
     machine: CacheManager,
     pub(super) thread: Thread<Job>,
-    addresses: Addresses,
+    pub(super) ends: Ends,
     costs: Costs,
-    wires: Wires,
-    links: BTreeMap<Party, ConnectionId>,
-    connection_count: u32,
     requests: Requests,
-    last_buffer: u64,
     totals: CacheTotals,
     /// As which process rows of a trace name it.
     pub(super) row_process: u32,
@@ -74,20 +71,16 @@ impl Cache {
     pub(super) fn new(
         settings: cache_manager::Settings,
         thread: Thread<Job>,
-        addresses: Addresses,
+        addresses: Arc<Addresses>,
         costs: Costs,
     ) -> Cache {
         Cache {
             number: settings.index,
             machine: CacheManager::new(settings),
+            ends: Ends::new(thread.node, addresses),
             thread,
-            addresses,
             costs,
-            wires: Wires::default(),
-            links: BTreeMap::new(),
-            connection_count: 0,
             requests: Requests::default(),
-            last_buffer: 0,
             totals: CacheTotals::default(),
             row_process: 0,
             actions: Vec::new(),
@@ -112,7 +105,7 @@ impl Cache {
         if self.thread.is_dead() {
             return;
         }
-        for parcel in self.wires.take(parcel) {
+        for parcel in self.ends.take(parcel) {
             if parcel.party == Party::Cache(self.number) {
                 self.requests.arrived(world.now(), &parcel, || world.open_row());
             }
@@ -124,46 +117,30 @@ impl Cache {
     pub(super) fn work<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) {
         let Some(job) = self.thread.take_done(world) else { return };
         let event = match job {
-            Job::Parcel(parcel) => match self.event_of(parcel) {
+            Job::Parcel(parcel) => match self.hear(parcel) {
                 Some(event) => event,
                 None => return,
             },
-            Job::Send { to, connection, party, what } => {
-                self.note_answer(world, connection, &what);
-                let ends = (self.thread.node, to);
-                return self.wires.send(world, ends, (connection, party), what);
+            Job::Send(dispatch) => {
+                self.note_answer(world, &dispatch);
+                return self.ends.send(world, dispatch);
             }
             Job::Moved => return,
-            Job::Lost(peer) => cache_manager::Event::PeerLost { peer, ended: false },
+            Job::Lost(peer) => cache_manager::Event::Peer(PeerEvent::Lost { peer, ended: false }),
             Job::Wake => cache_manager::Event::Woke,
         };
         self.tell(world, event);
     }
 
-    fn event_of(&mut self, parcel: Parcel) -> Option<cache_manager::Event> {
-        let Parcel { connection, party, what, .. } = parcel;
-        let peer = connection.peer();
-        let is_current = self.links.get(&party) == Some(&connection);
-        match what {
-            Carried::Hello => {
-                let session = self.addresses.session(connection);
-                Some(cache_manager::Event::PeerUp { peer, session })
+    fn hear(&mut self, parcel: Parcel) -> Option<cache_manager::Event> {
+        let bytes = parcel.payload_bytes();
+        Some(match self.ends.hear(parcel)? {
+            Heard::Peer(event) => cache_manager::Event::Peer(event),
+            Heard::Party(event) => {
+                self.totals.fetched_bytes += bytes;
+                cache_manager::Event::Party(event)
             }
-            Carried::Bye => Some(cache_manager::Event::PeerLost { peer, ended: false }),
-            Carried::Asked { request, message, payload } => {
-                Some(cache_manager::Event::Asked { peer, request, message, payload })
-            }
-            _ if !is_current => None,
-            Carried::Welcome { known } => {
-                Some(cache_manager::Event::Connected { to: party, incarnation: INCARNATION, known })
-            }
-            Carried::Ended => Some(cache_manager::Event::Disconnected { from: party }),
-            Carried::Replied { request, message, payload } => {
-                self.totals.fetched_bytes += payload.map_or(0, |(_, bytes)| bytes);
-                let payload = payload.map(|(buffer, _)| buffer);
-                Some(cache_manager::Event::Replied { from: party, request, message, payload })
-            }
-        }
+        })
     }
 
     /// The machine is told something, and gets what it wants.
@@ -195,32 +172,22 @@ impl Cache {
     ) -> f64 {
         let costs = self.costs;
         match action {
-            Action::Welcome { peer, known } => {
-                self.answer(world, peer, before, Carried::Welcome { known });
+            Action::Peer(action) => {
+                let party = Party::Cache(self.number);
+                let answer = self.ends.answer(party, action, |(_, bytes)| bytes);
+                self.thread.add(world, before, Job::Send(answer));
             }
-            Action::Reply { peer, request, message, payload } => {
-                let payload = payload.map(|(_, bytes)| (self.buffer(), bytes));
-                self.answer(world, peer, before, Carried::Replied { request, message, payload });
-            }
-            Action::Drop { peer, .. } => self.answer(world, peer, before, Carried::Ended),
-            Action::Connect { to } => {
-                let asker = Asker::Cache(self.number as usize);
-                let connection = self.addresses.connection(asker, self.connection_count);
-                self.connection_count += 1;
-                self.links.insert(to, connection);
-                self.ask(world, to, before, Carried::Hello);
-            }
-            Action::Disconnect { from } => {
-                self.ask(world, from, before, Carried::Bye);
-                self.links.remove(&from);
-            }
-            Action::Ask { to, request, message, payload } => {
-                let payload = payload.map(|row| (self.buffer(), u64::from(row.to - row.from)));
-                let bytes = payload.map_or(0, |(_, bytes)| bytes);
+            Action::Party(action) => {
+                let bytes = match &action {
+                    PartyAction::Ask { payload: Some(row), .. } => u64::from(row.to - row.from),
+                    _ => 0,
+                };
                 self.totals.flushed_bytes += bytes;
-                // A row is sent as a copy: the block may change meanwhile.
-                let seconds = before + costs.copied(bytes);
-                self.ask(world, to, seconds, Carried::Asked { request, message, payload });
+                let asker = Asker::Cache(self.number as usize);
+                if let Some(question) = self.ends.ask(asker, action, |_| bytes) {
+                    // A row is sent as a copy: the block may change meanwhile.
+                    self.thread.add(world, before + costs.copied(bytes), Job::Send(question));
+                }
             }
             Action::Scatter { to: place, .. } | Action::Gather { from: place, .. } => {
                 return moved(&costs, &place);
@@ -242,61 +209,22 @@ impl Cache {
         -before
     }
 
-    fn buffer(&mut self) -> Buffer {
-        self.last_buffer += 1;
-        Buffer(self.last_buffer)
-    }
-
-    fn answer<Q: EventQueue<Event>>(
-        &mut self,
-        world: &mut World<Q>,
-        peer: Peer,
-        seconds: f64,
-        what: Carried,
-    ) {
-        let connection = ConnectionId::of_peer(peer);
-        let (to, party) = (self.addresses.of_asker(connection), Party::Cache(self.number));
-        self.thread.add(world, seconds, Job::Send { to, connection, party, what });
-    }
-
-    fn ask<Q: EventQueue<Event>>(
-        &mut self,
-        world: &mut World<Q>,
-        party: Party,
-        seconds: f64,
-        what: Carried,
-    ) {
-        if let Some(&connection) = self.links.get(&party) {
-            let to = self.addresses.of_party(party);
-            self.thread.add(world, seconds, Job::Send { to, connection, party, what });
-        }
-    }
-
-    fn note_answer<Q: EventQueue<Event>>(
-        &mut self,
-        world: &mut World<Q>,
-        connection: ConnectionId,
-        what: &Carried,
-    ) {
-        let Carried::Replied { request, payload, .. } = what else { return };
+    fn note_answer<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, answer: &Dispatch) {
+        let Carried::Replied { request, payload, .. } = &answer.what else { return };
         let bytes = payload.map_or(0, |(_, bytes)| bytes);
-        let row = self.requests.answered(world.now(), (connection.peer(), *request), bytes);
+        let which = (answer.connection.peer(), *request);
+        let row = self.requests.answered(world.now(), which, bytes);
         if let (Some((id, row)), Some(recorder)) = (row, world.recorder()) {
             recorder.ends(id);
             recorder.keep(id, Row { process: self.row_process, ..row });
         }
     }
 
-    /// The connections that it has made and not ended.
-    pub(super) fn links(&self) -> impl Iterator<Item = (Party, ConnectionId)> + '_ {
-        self.links.iter().map(|(party, connection)| (*party, *connection))
-    }
-
     /// Whether all it has to do is to say that it is there.
     pub(super) fn is_quiet(&self) -> bool {
         let is_quiet = |job: &Job| match job {
             Job::Parcel(parcel) => parcel.is_sign_of_life(),
-            Job::Send { what, .. } => what.is_sign_of_life(),
+            Job::Send(dispatch) => dispatch.what.is_sign_of_life(),
             Job::Wake => true,
             Job::Moved | Job::Lost(_) => false,
         };

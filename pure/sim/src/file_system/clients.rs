@@ -8,26 +8,26 @@ mod operations;
 
 use super::World;
 use super::costs::Costs;
-use super::parcel::{Addresses, Asker, Carried, ConnectionId, INCARNATION, Parcel, Wires};
+use super::ends::{Dispatch, Ends, Heard};
+use super::parcel::{Addresses, Asker, ConnectionId, Parcel};
 use super::thread::Thread;
 use crate::process::{GroupId, ProcessId};
 use crate::program::File;
 use crate::queue::EventQueue;
 use crate::world::{Event, NodeId, TaskId};
-use iolab_pfs::client::{
-    self, Action, Call, CallNumber, Client as Machine, FileNumber, Gather, Outcome,
-};
+use iolab_pfs::client::{self, Action, Call, CallNumber, Client as Machine, FileNumber, Outcome};
 use iolab_pfs::configuration::Durability;
-use iolab_pfs::{Buffer, Message, Opened, Party, Request};
+use iolab_pfs::{Opened, Party, PartyAction, Peer};
 use iolab_policy::Machine as _;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// What a client's thread has to do.
 pub(super) enum Job {
     /// Look at what has arrived.
     Parcel(Parcel),
     /// Send a request whose payload is gathered.
-    Send { to: Party, connection: ConnectionId, what: Carried },
+    Send(Dispatch),
     /// Tell the machine that bytes are where the program wants them.
     Moved(CallNumber),
     /// Wake it.
@@ -38,10 +38,7 @@ pub(super) enum Job {
 struct Client {
     machine: Machine,
     thread: Thread<Job>,
-    wires: Wires,
-    links: BTreeMap<Party, ConnectionId>,
-    connection_count: u32,
-    last_buffer: u64,
+    ends: Ends,
 }
 
 /// A file of the program.
@@ -54,7 +51,7 @@ struct Named {
 /// The clients of all processes.
 pub(super) struct FileClients {
     clients: Vec<Client>,
-    addresses: Addresses,
+    addresses: Arc<Addresses>,
     costs: Costs,
     durability: Durability,
     files: Vec<Named>,
@@ -78,16 +75,13 @@ impl FileClients {
     pub(super) fn new(
         (threads, settings): (Vec<Thread<Job>>, client::Settings),
         files: &[(String, u64)],
-        addresses: Addresses,
+        addresses: Arc<Addresses>,
         (costs, durability): (Costs, Durability),
     ) -> FileClients {
-        let client = |thread| Client {
+        let client = |thread: Thread<Job>| Client {
             machine: Machine::new(settings),
+            ends: Ends::new(thread.node, addresses.clone()),
             thread,
-            wires: Wires::default(),
-            links: BTreeMap::new(),
-            connection_count: 0,
-            last_buffer: 0,
         };
         let named = |(name, bytes): &(String, u64)| Named { path: path_of(name), bytes: *bytes };
         FileClients {
@@ -118,7 +112,7 @@ impl FileClients {
         if client.thread.is_dead() {
             return;
         }
-        for parcel in client.wires.take(parcel) {
+        for parcel in client.ends.take(parcel) {
             client.thread.add(world, 0.0, Job::Parcel(parcel));
         }
     }
@@ -128,14 +122,12 @@ impl FileClients {
         let client = &mut self.clients[place];
         let Some(job) = client.thread.take_done(world) else { return };
         let event = match job {
-            Job::Parcel(parcel) => match client.event_of(parcel) {
-                Some(event) => event,
-                None => return,
+            Job::Parcel(parcel) => match client.ends.hear(parcel) {
+                Some(Heard::Party(event)) => client::Event::Party(event),
+                // Nobody asks it.
+                Some(Heard::Peer(_)) | None => return,
             },
-            Job::Send { to, connection, what } => {
-                let ends = (client.thread.node, self.addresses.of_party(to));
-                return client.wires.send(world, ends, (connection, to), what);
-            }
+            Job::Send(question) => return client.ends.send(world, question),
             Job::Moved(call) => client::Event::Moved { call },
             Job::Wake => client::Event::Woke,
         };
@@ -179,19 +171,18 @@ impl FileClients {
     ) {
         let (costs, client) = (self.costs, &mut self.clients[place]);
         match action {
-            Action::Connect { to } => {
+            Action::Party(action) => {
+                // The bytes that a request carries are gathered first.
+                let seconds = match &action {
+                    PartyAction::Ask { payload: Some(gather), .. } => {
+                        costs.of_program(&gather.portion)
+                    }
+                    _ => 0.0,
+                };
                 let asker = Asker::Client(place);
-                let connection = self.addresses.connection(asker, client.connection_count);
-                client.connection_count += 1;
-                client.links.insert(to, connection);
-                client.ask(world, to, 0.0, Carried::Hello);
-            }
-            Action::Disconnect { from } => {
-                client.ask(world, from, 0.0, Carried::Bye);
-                client.links.remove(&from);
-            }
-            Action::Ask { to, request, message, payload } => {
-                client.ask_gathered(world, to, (request, message), payload, &costs);
+                if let Some(question) = client.ends.ask(asker, action, |gather| gather.bytes) {
+                    client.thread.add(world, seconds, Job::Send(question));
+                }
             }
             Action::Move { call, portion, .. } | Action::Zero { call, portion, .. } => {
                 client.thread.add(world, costs.of_program(&portion), Job::Moved(call));
@@ -229,65 +220,16 @@ impl FileClients {
     pub(super) fn are_quiet(&self) -> bool {
         let is_quiet = |job: &Job| match job {
             Job::Parcel(parcel) => parcel.is_sign_of_life(),
-            Job::Send { what: Carried::Asked { message, .. }, .. } => *message == Message::Ping,
+            Job::Send(question) => question.what.is_sign_of_life(),
             Job::Wake => true,
-            Job::Send { .. } | Job::Moved(_) => false,
+            Job::Moved(_) => false,
         };
         self.clients.iter().all(|client| client.thread.jobs().all(is_quiet))
     }
 
-    /// The connections that a client has made and not ended.
-    pub(super) fn links(&self, place: usize) -> impl Iterator<Item = (Party, ConnectionId)> + '_ {
-        self.clients[place].links.iter().map(|(party, connection)| (*party, *connection))
-    }
-}
-
-impl Client {
-    fn event_of(&self, parcel: Parcel) -> Option<client::Event> {
-        let Parcel { connection, party, what, .. } = parcel;
-        if self.links.get(&party) != Some(&connection) {
-            return None;
-        }
-        match what {
-            Carried::Welcome { known } => {
-                Some(client::Event::Connected { to: party, incarnation: INCARNATION, known })
-            }
-            Carried::Ended => Some(client::Event::Disconnected { from: party }),
-            Carried::Replied { request, message, payload } => {
-                let payload = payload.map(|(buffer, _)| buffer);
-                Some(client::Event::Replied { from: party, request, message, payload })
-            }
-            Carried::Hello | Carried::Bye | Carried::Asked { .. } => None,
-        }
-    }
-
-    fn ask<Q: EventQueue<Event>>(
-        &mut self,
-        world: &mut World<Q>,
-        to: Party,
-        seconds: f64,
-        what: Carried,
-    ) {
-        if let Some(&connection) = self.links.get(&to) {
-            self.thread.add(world, seconds, Job::Send { to, connection, what });
-        }
-    }
-
-    /// The bytes that a request carries are gathered first.
-    fn ask_gathered<Q: EventQueue<Event>>(
-        &mut self,
-        world: &mut World<Q>,
-        to: Party,
-        (request, message): (Request, Message),
-        payload: Option<Gather>,
-        costs: &Costs,
-    ) {
-        let seconds = payload.as_ref().map_or(0.0, |gather| costs.of_program(&gather.portion));
-        let payload = payload.map(|gather| {
-            self.last_buffer += 1;
-            (Buffer(self.last_buffer), gather.bytes)
-        });
-        self.ask(world, to, seconds, Carried::Asked { request, message, payload });
+    /// The connections that a client has made and not ended, as the parties call them.
+    pub(super) fn links(&self, place: usize) -> impl Iterator<Item = (Party, Peer)> + '_ {
+        self.clients[place].ends.links()
     }
 }
 

@@ -6,15 +6,18 @@
 
 use super::World;
 use super::costs::Costs;
-use super::parcel::{Addresses, Asker, Carried, ConnectionId, INCARNATION, Parcel, Wires};
+use super::ends::{Ends, Heard};
+use super::parcel::{Addresses, Asker, Parcel};
 use super::thread::Thread;
 use crate::queue::EventQueue;
 use crate::world::Event;
 use iolab_pfs::metadata::{self, Action, Metadata};
-use iolab_pfs::{Inode, Layout, Message, OpenWish, Party, Peer, Request, SessionId};
+use iolab_pfs::{
+    Inode, Layout, Message, OpenWish, Party, Peer, PeerAction, PeerEvent, Request, SessionId,
+};
 use iolab_policy::Machine;
 use iolab_vocab::{Extent, Nanos, Refusal};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the manager's thread has to do.
 pub(super) enum Job {
@@ -41,13 +44,10 @@ pub(super) struct Record {
 pub(super) struct Manager {
     machine: Metadata,
     pub(super) thread: Thread<Job>,
-    addresses: Addresses,
+    ends: Ends,
     costs: Costs,
     /// Records go to a device.
     pub(super) has_device: bool,
-    wires: Wires,
-    links: BTreeMap<Party, ConnectionId>,
-    connection_count: u32,
     journal_bytes: u64,
     actions: Vec<Action>,
 }
@@ -60,7 +60,7 @@ impl Manager {
     pub(super) fn new(
         layout: Layout,
         thread: Thread<Job>,
-        addresses: Addresses,
+        addresses: Arc<Addresses>,
         costs: Costs,
         has_device: bool,
     ) -> Result<Manager, Refusal> {
@@ -71,13 +71,10 @@ impl Manager {
         let settings = metadata::Settings { layout, caches, journal_bytes, ..usual };
         Ok(Manager {
             machine: Metadata::recover(settings, [])?,
+            ends: Ends::new(thread.node, addresses),
             thread,
-            addresses,
             costs,
             has_device,
-            wires: Wires::default(),
-            links: BTreeMap::new(),
-            connection_count: 0,
             journal_bytes: 0,
             actions: Vec::new(),
         })
@@ -89,28 +86,31 @@ impl Manager {
         let session = SessionId(BEFORE.0 - u128::from(place));
         let wish = OpenWish { creates: true, mode: 0o644, ..OpenWish::TO_READ };
         let mut opened = None;
-        let asked = |request, message| metadata::Event::Asked { peer, request, message };
-        self.before(metadata::Event::PeerUp { peer, session }, &mut opened);
+        let asked = |request, message| PeerEvent::Asked { peer, request, message, payload: None };
+        self.before(PeerEvent::Up { peer, session }, &mut opened);
         self.before(asked(Request(1), Message::Open { path, wish }), &mut opened);
         let Some(Message::Opened(opened)) = opened else {
             panic!("a new file can be made in an empty file system");
         };
         self.before(asked(Request(2), Message::Close { open: opened.open }), &mut None);
-        self.before(metadata::Event::PeerLost { peer, ended: true }, &mut None);
+        self.before(PeerEvent::Lost { peer, ended: true }, &mut None);
         (opened.inode, opened.layout)
     }
 
     /// The machine is told something before the run, when records are written at once.
-    fn before(&mut self, event: metadata::Event, reply: &mut Option<Message>) {
-        let mut actions = Vec::new();
-        self.machine.step(Nanos::ZERO, event, &mut actions);
-        for action in actions {
-            match action {
-                Action::Append { sequence, .. } => {
-                    self.before(metadata::Event::Appended { upto: sequence }, reply);
+    fn before(&mut self, event: PeerEvent, reply: &mut Option<Message>) {
+        let mut events = vec![metadata::Event::Peer(event)];
+        while let Some(event) = events.pop() {
+            let mut actions = Vec::new();
+            self.machine.step(Nanos::ZERO, event, &mut actions);
+            for action in actions {
+                match action {
+                    Action::Append { sequence, .. } => {
+                        events.push(metadata::Event::Appended { upto: sequence });
+                    }
+                    Action::Peer(PeerAction::Reply { message, .. }) => *reply = Some(message),
+                    _ => {}
                 }
-                Action::Reply { message, .. } => *reply = Some(message),
-                _ => {}
             }
         }
     }
@@ -120,7 +120,7 @@ impl Manager {
         if self.thread.is_dead() {
             return;
         }
-        for parcel in self.wires.take(parcel) {
+        for parcel in self.ends.take(parcel) {
             self.thread.add(world, 0.0, Job::Parcel(parcel));
         }
     }
@@ -128,7 +128,10 @@ impl Manager {
     /// Its thread is through with a job. Gives the record that must go to the device now.
     pub(super) fn work<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) -> Option<Record> {
         let event = match self.thread.take_done(world)? {
-            Job::Parcel(parcel) => self.event_of(parcel)?,
+            Job::Parcel(parcel) => match self.ends.hear(parcel)? {
+                Heard::Peer(event) => metadata::Event::Peer(event),
+                Heard::Party(event) => metadata::Event::Party(event),
+            },
             Job::Copied(sequence, bytes) => {
                 let extent = Extent::new(self.journal_bytes, bytes);
                 self.journal_bytes += bytes;
@@ -138,35 +141,11 @@ impl Manager {
                 }
             }
             Job::Appended(upto) => metadata::Event::Appended { upto },
-            Job::Lost(peer) => metadata::Event::PeerLost { peer, ended: false },
+            Job::Lost(peer) => metadata::Event::Peer(PeerEvent::Lost { peer, ended: false }),
             Job::Wake => metadata::Event::Woke,
         };
         self.tell(world, event);
         None
-    }
-
-    fn event_of(&self, parcel: Parcel) -> Option<metadata::Event> {
-        let Parcel { connection, party, what, .. } = parcel;
-        let peer = connection.peer();
-        let is_current = self.links.get(&party) == Some(&connection);
-        match what {
-            Carried::Hello => {
-                let session = self.addresses.session(connection);
-                Some(metadata::Event::PeerUp { peer, session })
-            }
-            Carried::Bye => Some(metadata::Event::PeerLost { peer, ended: false }),
-            Carried::Asked { request, message, .. } => {
-                Some(metadata::Event::Asked { peer, request, message })
-            }
-            _ if !is_current => None,
-            Carried::Welcome { known } => {
-                Some(metadata::Event::Connected { to: party, incarnation: INCARNATION, known })
-            }
-            Carried::Ended => Some(metadata::Event::Disconnected { from: party }),
-            Carried::Replied { request, message, .. } => {
-                Some(metadata::Event::Replied { from: party, request, message })
-            }
-        }
     }
 
     /// The machine is told something, and gets what it wants.
@@ -185,43 +164,21 @@ impl Manager {
 
     fn carry_out<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, action: Action) {
         match action {
-            Action::Welcome { peer, known } => self.answer(world, peer, Carried::Welcome { known }),
-            Action::Reply { peer, request, message } => {
-                self.answer(world, peer, Carried::Replied { request, message, payload: None });
+            Action::Peer(action) => {
+                let answer = self.ends.answer(Party::Metadata, action, |never| match never {});
+                self.ends.send(world, answer);
             }
-            Action::Drop { peer, .. } => self.answer(world, peer, Carried::Ended),
-            Action::Connect { to } => {
-                let connection = self.addresses.connection(Asker::Metadata, self.connection_count);
-                self.connection_count += 1;
-                self.links.insert(to, connection);
-                self.ask(world, to, Carried::Hello);
+            Action::Party(action) => {
+                let question = self.ends.ask(Asker::Metadata, action, |never| match never {});
+                question.into_iter().for_each(|question| self.ends.send(world, question));
             }
-            Action::Disconnect { from } => {
-                self.ask(world, from, Carried::Bye);
-                self.links.remove(&from);
-            }
-            Action::Ask { to, request, message } => {
-                self.ask(world, to, Carried::Asked { request, message, payload: None });
-            }
+            Action::Release { .. } => {}
             Action::Append { sequence, record } => {
                 let bytes = record.len() as u64;
                 self.thread.add(world, self.costs.copied(bytes), Job::Copied(sequence, bytes));
             }
             Action::Checkpoint { .. } | Action::Supersede { .. } => {}
             Action::WakeAt(at) => self.thread.wake_at(world, at),
-        }
-    }
-
-    fn answer<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, peer: Peer, what: Carried) {
-        let connection = ConnectionId::of_peer(peer);
-        let to = self.addresses.of_asker(connection);
-        self.wires.send(world, (self.thread.node, to), (connection, Party::Metadata), what);
-    }
-
-    fn ask<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, to: Party, what: Carried) {
-        if let Some(&connection) = self.links.get(&to) {
-            let target = self.addresses.of_party(to);
-            self.wires.send(world, (self.thread.node, target), (connection, to), what);
         }
     }
 

@@ -182,9 +182,19 @@ impl Parcel {
                 caches: 0,
             })),
             Carried::Bye | Carried::Ended => greeting_bytes(&Greeting::Bye),
-            Carried::Asked { message, payload, .. } | Carried::Replied { message, payload, .. } => {
-                wire::message_bytes(message) + payload.map_or(0, |(_, bytes)| bytes)
+            Carried::Asked { message, .. } | Carried::Replied { message, .. } => {
+                wire::message_bytes(message) + self.payload_bytes()
             }
+        }
+    }
+
+    /// Bytes of payload.
+    pub(super) fn payload_bytes(&self) -> u64 {
+        match &self.what {
+            Carried::Asked { payload, .. } | Carried::Replied { payload, .. } => {
+                payload.map_or(0, |(_, bytes)| bytes)
+            }
+            _ => 0,
         }
     }
 

@@ -6,7 +6,8 @@
 use super::World;
 use super::costs::Costs;
 use super::device::{Batch, Device};
-use super::parcel::{Addresses, Carried, ConnectionId, Parcel, Wires};
+use super::ends::{Ends, Heard};
+use super::parcel::{Addresses, Parcel};
 use super::requests::{Requests, TrafficTotals};
 use super::store::{Store, spans_of};
 use super::thread::Thread;
@@ -15,11 +16,12 @@ use crate::queue::EventQueue;
 use crate::world::Event;
 use iolab_pfs::configuration::Durability;
 use iolab_pfs::io_server::{self, Action, IoServer, Operation, Outcome, Subfile};
-use iolab_pfs::{Buffer, Party, Peer, Portion, Request};
+use iolab_pfs::{Party, Peer, PeerAction, PeerEvent, Portion, Request};
 use iolab_policy::Machine;
 use iolab_trace::Event as Row;
 use iolab_vocab::{Direction, Extent};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a server's thread has to do.
 pub(super) enum Job {
@@ -48,16 +50,14 @@ pub(super) struct Server {
     pub(super) thread: Thread<Job>,
     pub(super) device: Device<Then>,
     pub(super) store: Store,
-    addresses: Addresses,
+    ends: Ends,
     costs: Costs,
     durability: Durability,
-    wires: Wires,
     requests: Requests,
     /// What the device is being read for.
     fetched: BTreeMap<Batch, (Subfile, Vec<Extent>)>,
     /// What it is being written for by syncs.
     synced: BTreeMap<Batch, Subfile>,
-    last_buffer: u64,
     actions: Vec<Action>,
 }
 
@@ -67,23 +67,21 @@ impl Server {
         number: u32,
         thread: Thread<Job>,
         (device, store): (Device<Then>, Store),
-        addresses: Addresses,
+        addresses: Arc<Addresses>,
         (costs, durability): (Costs, Durability),
     ) -> Server {
         Server {
             number,
             machine: IoServer::new(io_server::Settings::usual()),
+            ends: Ends::new(thread.node, addresses),
             thread,
             device,
             store,
-            addresses,
             costs,
             durability,
-            wires: Wires::default(),
             requests: Requests::default(),
             fetched: BTreeMap::new(),
             synced: BTreeMap::new(),
-            last_buffer: 0,
             actions: Vec::new(),
         }
     }
@@ -98,7 +96,7 @@ impl Server {
         if self.thread.is_dead() {
             return;
         }
-        for parcel in self.wires.take(parcel) {
+        for parcel in self.ends.take(parcel) {
             self.requests.arrived(world.now(), &parcel, || world.open_row());
             self.thread.add(world, 0.0, Job::Parcel(parcel));
         }
@@ -108,32 +106,18 @@ impl Server {
     pub(super) fn work<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>) {
         let Some(job) = self.thread.take_done(world) else { return };
         let event = match job {
-            Job::Parcel(parcel) => match self.event_of(parcel) {
-                Some(event) => event,
-                None => return,
+            Job::Parcel(parcel) => match self.ends.hear(parcel) {
+                Some(Heard::Peer(event)) => io_server::Event::Peer(event),
+                // It asks nobody.
+                Some(Heard::Party(_)) | None => return,
             },
             Job::Done(operation, outcome) => {
                 io_server::Event::Done { operation, result: Ok(outcome) }
             }
-            Job::Lost(peer) => io_server::Event::PeerLost { peer, ended: false },
+            Job::Lost(peer) => io_server::Event::Peer(PeerEvent::Lost { peer, ended: false }),
             Job::Wake => io_server::Event::Woke,
         };
         self.tell(world, event);
-    }
-
-    fn event_of(&self, parcel: Parcel) -> Option<io_server::Event> {
-        let peer = parcel.connection.peer();
-        match parcel.what {
-            Carried::Hello => {
-                let session = self.addresses.session(parcel.connection);
-                Some(io_server::Event::PeerUp { peer, session })
-            }
-            Carried::Bye => Some(io_server::Event::PeerLost { peer, ended: false }),
-            Carried::Asked { request, message, payload } => {
-                Some(io_server::Event::Asked { peer, request, message, payload })
-            }
-            Carried::Welcome { .. } | Carried::Ended | Carried::Replied { .. } => None,
-        }
     }
 
     /// The machine is told something, and gets what it wants.
@@ -152,12 +136,15 @@ impl Server {
 
     fn carry_out<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, action: Action) {
         match action {
-            Action::Welcome { peer, known } => self.send(world, peer, Carried::Welcome { known }),
-            Action::Reply { peer, request, message, payload } => {
-                self.note_reply(world, (peer, request), payload.map_or(0, |(_, bytes)| bytes));
-                self.send(world, peer, Carried::Replied { request, message, payload });
+            Action::Peer(action) => {
+                if let PeerAction::Reply { peer, request, payload, .. } = &action {
+                    let bytes = payload.map_or(0, |(_, bytes)| bytes);
+                    self.note_reply(world, (*peer, *request), bytes);
+                }
+                let party = Party::Server(self.number);
+                let answer = self.ends.answer(party, action, |(_, bytes)| bytes);
+                self.ends.send(world, answer);
             }
-            Action::Drop { peer, .. } => self.send(world, peer, Carried::Ended),
             Action::Transfer {
                 operation, direction: Direction::Write, subfile, portion, ..
             } => {
@@ -195,13 +182,6 @@ impl Server {
         }
     }
 
-    fn send<Q: EventQueue<Event>>(&mut self, world: &mut World<Q>, peer: Peer, what: Carried) {
-        let connection = ConnectionId::of_peer(peer);
-        let to = self.addresses.of_asker(connection);
-        let party = Party::Server(self.number);
-        self.wires.send(world, (self.thread.node, to), (connection, party), what);
-    }
-
     /// Bytes go to memory, and where that is full to the device.
     fn write<Q: EventQueue<Event>>(
         &mut self,
@@ -231,8 +211,7 @@ impl Server {
         portion: &Portion,
     ) {
         let seconds = self.costs.of_subfile(portion);
-        self.last_buffer += 1;
-        let outcome = Outcome::Bytes(Buffer(self.last_buffer));
+        let outcome = Outcome::Bytes(self.ends.buffer());
         let mut awaited = self.coming(subfile, portion);
         let missing = self.store.read(subfile, portion);
         if !missing.is_empty() {

@@ -12,7 +12,7 @@ use crate::tape::Taped;
 use crate::window::Stretch;
 use iolab_pfs::client::{Action, Call, CallNumber, Client, Event, Gather, Outcome, Settings};
 use iolab_pfs::session::{Hello, Role, Welcome};
-use iolab_pfs::{Message, Party, Portion, Request, SessionId};
+use iolab_pfs::{Message, Party, PartyAction, PartyEvent, Portion, Request, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use rustix::event::PollFlags;
@@ -193,11 +193,13 @@ impl State {
                     if welcome.party == party && self.is_alike(&welcome) =>
                 {
                     let Welcome { incarnation, known, .. } = welcome;
-                    self.todo.push_back(Event::Connected { to: party, incarnation, known });
+                    let connected = PartyEvent::Connected { to: party, incarnation, known };
+                    self.todo.push_back(Event::Party(connected));
                 }
                 Ok(Some(Received::Message { request, message, payload })) => {
                     let payload = payload.map(|(buffer, _)| buffer);
-                    self.todo.push_back(Event::Replied { from: party, request, message, payload });
+                    let replied = PartyEvent::Replied { from: party, request, message, payload };
+                    self.todo.push_back(Event::Party(replied));
                 }
                 Ok(Some(Received::Hello(_) | Received::Welcome(_))) | Err(_) => self.lose(party),
             }
@@ -214,7 +216,7 @@ impl State {
 
     fn lose(&mut self, party: Party) {
         self.links.remove(&party);
-        self.todo.push_back(Event::Disconnected { from: party });
+        self.todo.push_back(Event::Party(PartyEvent::Disconnected { from: party }));
     }
 
     /// Tells the machine what has happened, and does what it wants, until there is nothing left.
@@ -224,7 +226,8 @@ impl State {
             let all: Vec<Party> = self.links.keys().copied().collect();
             all.into_iter().for_each(|party| self.ready(party));
             let running = self.threads.running(self.machine.silent(now), &self.links);
-            self.todo.extend(running.into_iter().map(|party| Event::Runs { party }));
+            let runs = |party| Event::Party(PartyEvent::Runs { party });
+            self.todo.extend(running.into_iter().map(runs));
             self.todo.push_back(Event::Woke);
         }
         let mut actions = Vec::new();
@@ -261,9 +264,9 @@ impl State {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Connect { to } => self.connect(to),
-            Action::Disconnect { from } => drop(self.links.remove(&from)),
-            Action::Ask { to, request, message, payload } => {
+            Action::Party(PartyAction::Connect { to }) => self.connect(to),
+            Action::Party(PartyAction::Disconnect { from }) => drop(self.links.remove(&from)),
+            Action::Party(PartyAction::Ask { to, request, message, payload }) => {
                 self.ask(to, request, &message, payload)
             }
             Action::Move { call, from, portion, origin } => {
@@ -298,7 +301,9 @@ impl State {
         let hello = Hello { session: self.session, role: Role::Client, name };
         match link::connect(&self.place, to, hello) {
             Ok(link) => drop(self.links.insert(to, link)),
-            Err(_) => self.todo.push_back(Event::Disconnected { from: to }),
+            Err(_) => {
+                self.todo.push_back(Event::Party(PartyEvent::Disconnected { from: to }));
+            }
         }
     }
 
