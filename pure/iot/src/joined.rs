@@ -51,6 +51,31 @@ impl<R: ChunkReader + 'static> Joined<R> {
         self.parts.iter().map(|(reader, _)| reader.rows()).sum()
     }
 
+    /// Whether there is a single part, whose rows keep their order in the whole trace; of several, only those do whose ranks
+    /// ascend from row to row.
+    pub fn is_one(&self) -> bool {
+        self.alone
+    }
+
+    /// When the first row begins, where a single part tells it.
+    pub fn first_start(&self) -> Option<u64> {
+        self.parts.first().filter(|_| self.alone)?.0.first_start()
+    }
+
+    /// Passes over rows that come next and are known not to be between these times, see [`Reader::pass_over`]; over none of
+    /// several parts, whose clocks may differ.
+    pub fn pass_over(&mut self, from: u64, to: u64) -> u64 {
+        match self.parts.first_mut() {
+            Some((reader, _)) if self.alone => reader.pass_over(from, to),
+            _ => 0,
+        }
+    }
+
+    /// Whether it says what caused its rows.
+    pub fn has_causes(&self) -> bool {
+        self.parts.iter().any(|(reader, _)| reader.has_causes())
+    }
+
     /// The whole trace in memory, in the order of a trace that was recorded as one. Causes that cannot be
     /// are left out, which the header then says.
     ///
@@ -82,7 +107,7 @@ impl<R: ChunkReader + 'static> Joined<R> {
     /// # Errors
     /// What is wrong with the first part that cannot be read.
     pub fn into_causes(mut self) -> Result<Causes, IotError> {
-        if !self.parts.iter().any(|(reader, _)| reader.has_causes()) {
+        if !self.has_causes() {
             return Ok(Causes::default());
         }
         crate::gather(std::iter::from_fn(|| self.next_group()), drop)

@@ -15,6 +15,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::statistics::Statistics;
 use std::sync::Arc;
 
 const MAGIC: &[u8] = b"PAR1";
@@ -75,6 +76,42 @@ impl<R: ChunkReader + 'static> Reader<R> {
     /// Begins again with the first row group.
     pub fn rewind(&mut self) {
         (self.group, self.first_row) = (0, 0);
+    }
+
+    /// When the first row begins, where the file tells that of each row group.
+    pub fn first_start(&self) -> Option<u64> {
+        let groups = 0..self.metadata.metadata().num_row_groups();
+        let starts = groups.map(|group| self.times_of(group).map(|(start, _)| start));
+        starts.collect::<Option<Vec<u64>>>()?.into_iter().min()
+    }
+
+    /// Passes over the row groups that come next as long as all their rows are known to end before `from` or to begin after
+    /// `to`. Gives how many rows these are.
+    pub fn pass_over(&mut self, from: u64, to: u64) -> u64 {
+        let before = self.first_row;
+        while self.group < self.metadata.metadata().num_row_groups()
+            && self.times_of(self.group).is_some_and(|(start, end)| end < from || to < start)
+        {
+            let rows = self.metadata.metadata().row_group(self.group).num_rows();
+            self.first_row += rows.max(0) as u64;
+            self.group += 1;
+        }
+        self.first_row - before
+    }
+
+    /// When the first row of a group begins and the last one ends, where the file tells.
+    fn times_of(&self, group: usize) -> Option<(u64, u64)> {
+        let columns = self.metadata.metadata().row_group(group).columns().iter();
+        let mut statistics =
+            columns.filter_map(|it| Some((it.column_path().string(), it.statistics()?)));
+        let mut of = |name: &str| match statistics.find(|(path, _)| path == name)?.1 {
+            Statistics::Int64(times) => Some((*times.min_opt()?, *times.max_opt()?)),
+            _ => None,
+        };
+        let (starts, ends) = (of("start_ns")?, of("end_ns")?);
+        // A damaged row may end before it begins.
+        let (start, end) = (starts.0, ends.1.max(starts.1));
+        Some((u64::try_from(start).ok()?, u64::try_from(end).ok()?))
     }
 
     /// Whether it says what caused its rows.

@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, UI
 use bytes::Bytes;
 use iolab_iot::{HEADER_KEY, IotError, Joined, Reader, read};
 use iolab_trace::Event;
+use iolab_vocab::Nanos;
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use std::sync::Arc;
@@ -81,6 +82,40 @@ fn a_trace_rewritten_by_another_tool_is_the_same_trace() {
     assert_eq!(groups, [&calls[..GROUP_ROWS], &calls[GROUP_ROWS..]]);
     let ours = read(Bytes::from(bytes(&trace(COUNT, 7)))).unwrap();
     assert_eq!((groups.concat(), reader.header()), (ours.events, &ours.header));
+}
+
+#[test]
+fn row_groups_that_tell_other_times_are_passed_over_and_those_that_tell_none_are_read() {
+    let mut calls = calls();
+    for (call, start) in calls.iter_mut().zip([10, 20, 30, 100, 200]) {
+        (call.start, call.end, call.parent) = (Nanos(start), Nanos(start + 5), -1);
+    }
+    // A damaged row, which ends before it begins.
+    (calls[1].start, calls[1].end) = (Nanos(40), Nanos(20));
+    let file = file(columns(&calls));
+    let left = |from, to| {
+        let mut joined = Joined::new(vec![Reader::new(file.clone()).unwrap()]);
+        assert_eq!(joined.first_start(), Some(10));
+        let mut passed = joined.pass_over(from, to);
+        let mut left = Vec::new();
+        while let Some(group) = joined.next() {
+            left.extend(group.unwrap().iter().map(|call| call.start.0));
+            passed += joined.pass_over(from, to);
+        }
+        (passed, left)
+    };
+    let (first, second) = (vec![10, 40, 30], vec![100, 200]);
+    assert_eq!(left(0, u64::MAX), (0, [first.clone(), second.clone()].concat()));
+    assert_eq!(left(15, 90), (2, first.clone()));
+    assert_eq!(left(40, 40), (2, first));
+    assert_eq!(left(41, 1000), (3, second));
+    assert_eq!(left(41, 99), (5, vec![]));
+    // Cells without a value tell none; they are refused when they are read.
+    let mut none = columns(&calls);
+    let starts = Int64Array::from_iter(calls.iter().map(|_| None::<i64>));
+    none.iter_mut().find(|column| column.0 == "start_ns").unwrap().1 = Arc::new(starts);
+    let mut joined = Joined::new(vec![Reader::new(self::file(none)).unwrap()]);
+    assert_eq!((joined.first_start(), joined.pass_over(41, 99)), (None, 0));
 }
 
 #[test]

@@ -41,7 +41,7 @@ use iolab_trace::Trace;
 
 pub use crate::table::{Cell, Table, Tone};
 pub use comparison::{compare, label};
-pub use head::{Kind, span};
+pub use head::{Kind, span, zero};
 pub use html::{PAGE_MAX, Rendered, render, render_within};
 pub use range::{RangeTables, Sum, class_of, range};
 pub use timeline::{encode, encode_in_cells};
@@ -152,13 +152,6 @@ pub struct Jump {
     pub filter: String,
 }
 
-/// What the address of a page of timelines ends in, behind `#`, to open at this row of `trace`, which is its
-/// timeline `timeline`, selected and with what is around it. `None` when there is no such row.
-pub fn fragment_of_row(timeline: usize, trace: &Trace, row: usize) -> Option<String> {
-    let Jump { start_ns, end_ns, .. } = Jump::to_rows("", timeline, trace, [row])?.widened();
-    Some(format!("t={start_ns}..{end_ns}&call={timeline}.{row}"))
-}
-
 impl Jump {
     /// A jump to the events at these row numbers of `trace`, which is the page's timeline `timeline`;
     /// the first of them is selected. `None` when there is no such row.
@@ -183,6 +176,14 @@ impl Jump {
         }
         jump.map(|jump| Jump { label: label.into(), ..jump })
     }
+
+    /// What the address of a page of timelines ends in, behind `#`, to open with its row selected and with what is around
+    /// it. `None` for a jump to no row.
+    pub fn fragment(self) -> Option<String> {
+        let Jump { timeline, start_ns, end_ns, row, .. } = self.widened();
+        row.map(|row| format!("t={start_ns}..{end_ns}&call={timeline}.{row}"))
+    }
+
     /// One call is a hairline; what is around it tells the story.
     pub(crate) fn widened(self) -> Jump {
         let span = self.end_ns.saturating_sub(self.start_ns);

@@ -1,6 +1,6 @@
 //! One call of a program (or one piece of work of a simulated component), as a flat row.
 
-use crate::{Causes, Class, Function, Header, Layer};
+use crate::{Causes, Class, Function, Header, Layer, Retained};
 use iolab_vocab::{FileId, Nanos};
 use std::ops::RangeInclusive;
 
@@ -198,29 +198,16 @@ impl Trace {
     /// Leaves out the rows that are not wanted. Who lay in one of them lies in the nearest row around it
     /// that stays; causes of rows that go, go with them. The answer is which numbers the rows had that stay.
     pub fn retain(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<u32> {
-        let mut places = 0..;
-        let rows: Vec<Option<u32>> = self
-            .events
-            .iter()
-            .map(|event| if wanted(event) { places.next() } else { None })
-            .collect();
-        let around = |event: &Event| usize::try_from(event.parent).ok();
-        // No chain is longer than there are rows, as in `order`.
-        let outer = |event: &Event| {
-            std::iter::successors(around(event), |&at| self.events.get(at).and_then(around))
-                .take(rows.len())
-                .find_map(|at| rows.get(at).copied().flatten())
-        };
-        let staying = self.events.iter().zip(&rows).filter(|(_, row)| row.is_some());
-        let events = staying
-            .map(|(event, _)| Event { parent: outer(event).map_or(-1, i64::from), ..*event })
-            .collect();
-        self.events = events;
-        if !self.causes.is_empty() {
-            self.causes = self.causes.renumbered(|at| rows.get(at as usize).copied().flatten());
+        let mut retained = Retained::default();
+        for event in std::mem::take(&mut self.events) {
+            retained.meet(&event, wanted(&event));
         }
-        let numbers = rows.iter().zip(0..).filter(|(place, _)| place.is_some());
-        numbers.map(|(_, number)| number).collect()
+        if !self.causes.is_empty() {
+            self.causes = self.causes.renumbered(|row| retained.place(row));
+        }
+        let (events, rows) = retained.finish();
+        self.events = events;
+        rows
     }
 
     /// The order its rows are written in, see [`order`].

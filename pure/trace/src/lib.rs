@@ -20,6 +20,7 @@ pub mod launchers;
 mod once;
 pub mod open_flags;
 pub mod program;
+mod retained;
 pub mod spool;
 
 pub use call_view::{CallView, Partner};
@@ -31,3 +32,4 @@ pub use header::{
     PhaseEntry, ProcessEntry, ProcessKind,
 };
 pub use once::Once;
+pub use retained::Retained;

@@ -15,7 +15,7 @@ mod strace;
 
 pub use format::Format;
 pub use hdtrace::is_project;
-pub use source::Source;
+pub use source::{Chosen, Source};
 
 use iolab_iot::{IotError, Joined, Reader};
 use iolab_trace::Trace;

@@ -1,8 +1,8 @@
 //! A trace to go through event by event.
 
 use crate::{imported, open, unreadable};
-use iolab_trace::{Causes, Event, Header, Trace};
-use iolab_vocab::Refusal;
+use iolab_trace::{Causes, Event, Header, Retained, Trace};
+use iolab_vocab::{Nanos, Refusal};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,16 @@ use std::path::{Path, PathBuf};
 pub struct Source {
     path: PathBuf,
     kept: Kept,
+}
+
+/// A part of a trace.
+pub struct Chosen {
+    /// Its rows.
+    pub trace: Trace,
+    /// Which rows of the whole trace they are.
+    pub rows: Vec<u32>,
+    /// How many that has.
+    pub of: usize,
 }
 
 enum Kept {
@@ -75,6 +85,73 @@ impl Source {
             Kept::Whole(trace) => Ok(*trace),
             Kept::Header(_) => {
                 open(&self.path)?.into_trace().map_err(|error| unreadable(&self.path, &error))
+            }
+        }
+    }
+
+    /// When the first row begins.
+    ///
+    /// # Errors
+    /// That the trace is damaged somewhere.
+    pub fn first_start(&self) -> Result<Option<Nanos>, Refusal> {
+        if let Kept::Header(_) = &self.kept
+            && let Some(told) = open(&self.path)?.first_start()
+        {
+            return Ok(Some(Nanos(told)));
+        }
+        let mut first: Option<Nanos> = None;
+        self.visit(|event| first = Some(first.map_or(event.start, |it| it.min(event.start))))?;
+        Ok(first)
+    }
+
+    /// The rows between these times that are wanted, and their numbers in the whole trace. Memory is for these and a few
+    /// bytes for each of the others, unless rows have causes or lie in parts whose ranks are mixed; what a single file
+    /// tells to be at other times is not read.
+    ///
+    /// # Errors
+    /// That the trace is damaged somewhere.
+    pub fn into_part(
+        self,
+        between: (u64, u64),
+        wanted: impl Fn(&Event) -> bool,
+    ) -> Result<Chosen, Refusal> {
+        let wanted = |event: &Event| event.overlaps(between.0, between.1) && wanted(event);
+        if let Kept::Header(header) = &self.kept
+            && let Some(retained) = self.retained(between, wanted)?
+        {
+            let of = retained.met();
+            let (events, rows) = retained.finish();
+            let trace = Trace { header: (**header).clone(), events, ..Trace::default() };
+            return Ok(Chosen { trace, rows, of });
+        }
+        let mut trace = self.into_trace()?;
+        let of = trace.events.len();
+        let rows = trace.retain(wanted);
+        Ok(Chosen { trace, rows, of })
+    }
+
+    /// The rows that are wanted, where they can be chosen one by one.
+    fn retained(
+        &self,
+        (from, to): (u64, u64),
+        wanted: impl Fn(&Event) -> bool,
+    ) -> Result<Option<Retained>, Refusal> {
+        let mut groups = open(&self.path)?;
+        if groups.has_causes() {
+            return Ok(None);
+        }
+        let is_one = groups.is_one();
+        let (mut retained, mut rank) = (Retained::default(), i32::MIN);
+        loop {
+            retained.pass_over(groups.pass_over(from, to));
+            let Some(events) = groups.next() else { return Ok(Some(retained)) };
+            for event in events.map_err(|error| unreadable(&self.path, &error))? {
+                // The whole trace has its rows in another order then.
+                if !is_one && event.rank < rank {
+                    return Ok(None);
+                }
+                rank = event.rank;
+                retained.meet(&event, wanted(&event));
             }
         }
     }

@@ -53,6 +53,66 @@ fn the_tool_is_told_from_name_or_content_and_its_trace_comes_whole_and_event_by_
     }
 }
 
+/// Writes of several ranks, each in an HDF5 call, and opens between them.
+fn nested(ranks: &[i32]) -> Trace {
+    let processes = ranks.iter().map(|&rank| ProcessEntry { rank, ..ProcessEntry::default() });
+    let mut trace = Trace::default();
+    trace.header.processes = processes.collect();
+    for (process, &rank) in ranks.iter().enumerate() {
+        for number in 0..40 {
+            let outer = trace.events.len() as i64;
+            let row = |function, parent| {
+                let (start, end) = (Nanos(number * 10), Nanos(number * 10 + 9));
+                Event { rank, process: process as u32, start, end, parent, ..Event::of(function) }
+            };
+            trace.events.push(row(Function::H5D_WRITE, -1));
+            trace.events.push(row(Function::FWRITE, outer));
+            trace.events.push(row(Function::PWRITE, outer + 1));
+        }
+    }
+    trace
+}
+
+#[test]
+fn a_part_that_is_chosen_while_a_trace_is_read_is_what_is_left_of_the_whole_trace() {
+    let place = tempfile::tempdir().unwrap();
+    let one = place.path().join("one.iot");
+    let write = |trace: &Trace, path: &Path| {
+        iolab_iot::write(trace, File::create(path).unwrap()).unwrap();
+    };
+    write(&nested(&[0, 1, 2]), &one);
+    // Parts that follow each other, and parts whose ranks are mixed.
+    for (name, parts) in [("apart", [&[0, 1][..], &[2, 3]]), ("mixed", [&[0, 2], &[1, 3]])] {
+        let directory = place.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        for (number, ranks) in parts.into_iter().enumerate() {
+            write(&nested(ranks), &directory.join(format!("rank-{number}.iot")));
+        }
+    }
+    let caused = sample("traces/hdtrace/partdiff-2009/partdiff-par.proj");
+    for path in [one, place.path().join("apart"), place.path().join("mixed"), caused] {
+        let choices: [fn(&Event) -> bool; 4] = [
+            |_| true,
+            |_| false,
+            |event| event.function != Function::FWRITE,
+            |event| event.rank == 1 && event.start.0 % 20 == 0,
+        ];
+        for wanted in choices {
+            for (from, to) in [(0, u64::MAX), (95, 200), (0, 10), (1 << 40, u64::MAX)] {
+                let source = Source::open(&path).unwrap();
+                let mut whole = load(&path).unwrap();
+                let first = whole.events.iter().map(|event| event.start).min();
+                assert_eq!(source.first_start().unwrap(), first);
+                let chosen = source.into_part((from, to), wanted).unwrap();
+                assert_eq!(chosen.of, whole.events.len());
+                let rows = whole.retain(|event| event.overlaps(from, to) && wanted(event));
+                assert_eq!(chosen.rows, rows);
+                assert_eq!(chosen.trace, whole, "{}", path.display());
+            }
+        }
+    }
+}
+
 #[test]
 fn a_directory_of_parts_is_one_trace_and_parts_of_a_job_that_was_cut_off_are_told() {
     let place = tempfile::tempdir().unwrap();

@@ -5,12 +5,14 @@ use crate::output::Output;
 use iolab_iot::IotError;
 use iolab_trace::Trace;
 use iolab_traces::Source;
+use iolab_vocab::format_bytes;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// Reads the whole trace at `path`; what another tool wrote is imported on the way.
 pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
     tell_unfinished(path);
+    tell_large(path);
     Ok(iolab_traces::load(path)?)
 }
 
@@ -24,6 +26,32 @@ pub(crate) fn load_parts(parts: &[PathBuf]) -> Result<Trace, Failure> {
 pub(crate) fn source(path: &Path) -> Result<Source, Failure> {
     tell_unfinished(path);
     Ok(Source::open(path)?)
+}
+
+/// Warns before a trace is read that does not fit into memory: the kernel ends who takes too much without a word.
+fn tell_large(path: &Path) {
+    /// A row in memory, with what is made of it, about.
+    const ROW_BYTES: u64 = 115;
+    // What another tool wrote is imported, and what cannot be opened is told when it is read.
+    let Ok(trace) = iolab_traces::open(path) else { return };
+    let needed = trace.rows().saturating_mul(ROW_BYTES);
+    if let Some(free) = available_bytes().filter(|&free| needed > free) {
+        eprintln!(
+            "iolab: warning: {} has {} rows, which take about {} of memory, and {} are available; `iolab report` needs \
+             little, and `iolab view` of a part by --from and --to, --ranks or --files as much as the part has",
+            path.display(),
+            trace.rows(),
+            format_bytes(needed),
+            format_bytes(free),
+        );
+    }
+}
+
+/// Memory that may be taken without swapping.
+fn available_bytes() -> Option<u64> {
+    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 fn tell_unfinished(path: &Path) {

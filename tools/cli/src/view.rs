@@ -4,9 +4,8 @@ mod part;
 
 use crate::failure::Failure;
 use crate::output::{Kind, Output};
-use crate::trace_file;
 use clap::Args;
-use iolab_report::page::{PAGE_MAX, Page, Part, Rendered, compare, fragment_of_row, render_within};
+use iolab_report::page::{Jump, PAGE_MAX, Page, Part, Rendered, compare, render_within};
 use iolab_trace::Trace;
 use iolab_vocab::{format_bytes, parse_bytes};
 use std::os::unix::ffi::OsStrExt;
@@ -59,15 +58,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let inputs: Vec<&Path> = arguments.traces.iter().map(PathBuf::as_path).collect();
     let given = arguments.output.as_deref();
     let output = Output::named_or(given, &beside, "-o PAGE.html", Kind::Page, &inputs)?;
-    let mut traces: Vec<Trace> =
-        arguments.traces.iter().map(|path| trace_file::load(path)).collect::<Result<_, _>>()?;
     let names: Vec<String> = arguments.traces.iter().map(|path| name_of(path)).collect();
-    let fragment = arguments.at.map(|place| fragment(place, &names[0], &traces[0])).transpose()?;
-    let mut parts: Vec<Option<Part>> = Vec::with_capacity(traces.len());
-    for (name, trace) in names.iter().zip(&mut traces) {
-        parts.push(arguments.wanted.leave(name, trace)?);
+    let (mut traces, mut parts) = (Vec::new(), Vec::new());
+    for (name, path) in names.iter().zip(&arguments.traces) {
+        let (trace, part) = arguments.wanted.load(name, path)?;
+        traces.push(trace);
+        parts.push(part);
     }
-    let kept = arguments.at.map(|place| row_in(place, &names[0], parts[0].as_ref())).transpose()?;
+    let at = arguments.at.map(|place| find(place, &names[0], &traces[0], parts[0].as_ref()));
+    let (kept, fragment) = at.transpose()?.unzip();
     let runs: Vec<(String, &Trace)> = names.into_iter().zip(&traces).collect();
     let mut page = compare(&runs);
     for (timeline, part) in page.timelines.iter_mut().zip(parts) {
@@ -81,15 +80,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     write(output, &html, fragment.as_deref())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The place of a row among those of a part.
-fn row_in(place: Place, name: &str, part: Option<&Part>) -> Result<usize, Failure> {
-    let Some(part) = part else { return Ok(place.row) };
-    part.rows.binary_search(&(place.row as u32)).map_err(|_| {
-        Failure::new(format!("row {} of {name} is not in this part", place.row))
-            .hint("choose a larger part, or another row")
-    })
 }
 
 /// The page, small enough to be written.
@@ -110,16 +100,31 @@ fn note(gathered: usize, all: usize) {
     );
 }
 
-/// What the page's address ends in to open at that place of the first trace.
-fn fragment(place: Place, name: &str, trace: &Trace) -> Result<String, Failure> {
-    fragment_of_row(0, trace, place.row).ok_or_else(|| {
-        let last = trace.events.len().saturating_sub(1);
-        let hint = match trace.events.len() {
+/// Where a row of the first trace is among those of the page, and what the page's address ends in to open there.
+fn find(
+    Place { row }: Place,
+    name: &str,
+    trace: &Trace,
+    part: Option<&Part>,
+) -> Result<(usize, String), Failure> {
+    let of = trace.events.len() + part.and_then(|part| part.left_out).unwrap_or(0);
+    if row >= of {
+        let hint = match of {
             0 => "it has no row".to_owned(),
-            _ => format!("its rows are 0 to {last}"),
+            _ => format!("its rows are 0 to {}", of - 1),
         };
-        Failure::new(format!("{name} has no row {}", place.row)).hint(hint)
-    })
+        return Err(Failure::new(format!("{name} has no row {row}")).hint(hint));
+    }
+    let place = match part {
+        None => row,
+        Some(part) => part.rows.binary_search(&(row as u32)).map_err(|_| {
+            Failure::new(format!("row {row} of {name} is not in this part"))
+                .hint("choose a larger part, or another row")
+        })?,
+    };
+    let jump = Jump::to_rows("", 0, trace, [place]);
+    let fragment = jump.and_then(|jump| Jump { row: Some(row), ..jump }.fragment());
+    Ok((place, fragment.expect("the row is there")))
 }
 
 fn name_of(path: &Path) -> String {

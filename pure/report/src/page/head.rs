@@ -2,7 +2,7 @@
 
 use super::Timeline;
 use super::order::{Order, Placement, Row};
-use iolab_trace::{Class, Function, Layer, PhaseEntry, ProcessKind, Trace};
+use iolab_trace::{Class, Function, Header, Layer, PhaseEntry, ProcessKind, Trace};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -203,9 +203,15 @@ pub fn span(trace: &Trace) -> (u64, u64) {
     let starts = trace.events.iter().map(|event| event.start.0);
     let ends = trace.events.iter().map(|event| event.end.0);
     let processes = trace.header.processes.iter().filter(|process| process.end_ns > 0);
-    let start = starts.chain(processes.clone().map(|process| process.start_ns)).min();
     let end = ends.chain(processes.map(|process| process.end_ns)).max();
-    (start.unwrap_or(0), end.unwrap_or(0))
+    (zero(&trace.header, starts.min()), end.unwrap_or(0))
+}
+
+/// Where the axis begins, when the first call of a trace does so.
+pub fn zero(header: &Header, first_call: Option<u64>) -> u64 {
+    let processes = header.processes.iter().filter(|process| process.end_ns > 0);
+    let starts = processes.map(|process| process.start_ns).chain(first_call);
+    starts.min().unwrap_or(0)
 }
 
 fn function_entry(function: Function) -> FunctionEntry {

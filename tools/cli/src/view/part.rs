@@ -1,12 +1,15 @@
 //! A part of a trace: a stretch of time, some ranks, some files.
 
 use crate::failure::Failure;
+use crate::trace_file;
 use clap::Args;
 use iolab_policy::insitu::Selection;
 use iolab_report::page::Part;
 use iolab_trace::{Event, Trace};
+use iolab_traces::Chosen;
 use iolab_vocab::parse_seconds;
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 /// What of the traces is to be on the page.
 #[derive(Args)]
@@ -52,28 +55,40 @@ impl Wanted {
         from.is_none() && to.is_none() && ranks.is_none() && files.is_empty()
     }
 
-    /// Leaves of a trace what is wanted. The answer says which part that is, or nothing when it is all.
+    /// The trace at `path`, or what is wanted of it, and then which part that is.
     ///
     /// # Errors
-    /// When nothing is left, or the stretch of time ends before it begins.
-    pub(crate) fn leave(&self, name: &str, trace: &mut Trace) -> Result<Option<Part>, Failure> {
+    /// When it cannot be read, nothing is left, or the stretch of time ends before it begins.
+    pub(crate) fn load(&self, name: &str, path: &Path) -> Result<(Trace, Option<Part>), Failure> {
         if self.is_all() {
-            return Ok(None);
+            return Ok((trace_file::load(path)?, None));
         }
         let (from, to) = (self.from.unwrap_or(0), self.to.unwrap_or(u64::MAX));
         if from >= to {
             return Err(Failure::new("the stretch of time ends before it begins")
                 .hint("--from is the earlier one, --to the later one"));
         }
-        let of = trace.events.len();
-        let zero = iolab_report::page::span(trace).0;
-        let ranks_of: Vec<i32> = trace.header.processes.iter().map(|entry| entry.rank).collect();
+        let source = trace_file::source(path)?;
+        let between = match (self.from, self.to) {
+            (None, None) => (0, u64::MAX),
+            _ => {
+                let first = source.first_start()?.map(|start| start.0);
+                let zero = iolab_report::page::zero(source.header(), first);
+                (zero.saturating_add(from), zero.saturating_add(to))
+            }
+        };
+        let header = source.header();
+        let ranks_of: Vec<i32> = header.processes.iter().map(|entry| entry.rank).collect();
         let files = Selection { paths: self.files.clone(), exclude: Vec::new() };
-        let is_chosen: Vec<bool> =
-            trace.header.files.iter().map(|file| files.chooses(&file.path)).collect();
+        let is_chosen_file: Vec<bool> =
+            header.files.iter().map(|file| files.chooses(&file.path)).collect();
         let is_of_file = |event: &Event| {
             self.files.is_empty()
-                || event.file.index().and_then(|file| is_chosen.get(file)).is_some_and(|&it| it)
+                || event
+                    .file
+                    .index()
+                    .and_then(|file| is_chosen_file.get(file))
+                    .is_some_and(|&it| it)
         };
         let is_of_rank = |event: &Event| match &self.ranks {
             None => true,
@@ -82,14 +97,13 @@ impl Wanted {
                 .get(event.process as usize)
                 .is_some_and(|rank| ranges.iter().any(|range| range.contains(rank))),
         };
-        let (from, to) = (zero.saturating_add(from), zero.saturating_add(to));
-        let rows = trace
-            .retain(|event| event.overlaps(from, to) && is_of_rank(event) && is_of_file(event));
+        let is_chosen = |event: &Event| is_of_rank(event) && is_of_file(event);
+        let Chosen { trace, rows, of } = source.into_part(between, is_chosen)?;
         if rows.is_empty() {
             return Err(Failure::new(format!("nothing of {name} is in this part"))
                 .hint("iolab report tells its length, its ranks and its files"));
         }
         let left_out = Some(of - rows.len());
-        Ok(Some(Part { rows, left_out }))
+        Ok((trace, Some(Part { rows, left_out })))
     }
 }
