@@ -396,6 +396,7 @@ fn files_in_external32_hold_what_the_standard_lays_down() {
         5 before the end, the rest left alone 1\n\
         10 longs of 4 bytes, the fourth at 24, same 1\n\
         10 records in 100 bytes, same 1, external32\n\
+        9 of 9 kept or refused\n\
         in the file: 00 00 00 00 00 00 00 00 ff ff ff ff 00 00 00 00 ff ff 40 04 00 00 00 00 00 00\n";
     all_right("external.c", &[1, 2], right);
 }

@@ -157,7 +157,7 @@ impl External {
                         ((count * row.in_memory) as usize, (count * row.in_file) as usize);
                     let native = &mut native[here..here + in_memory];
                     let packed = &mut packed[there..there + in_file];
-                    self.convert_row(row.datatype, count as usize, native, packed)?;
+                    self.convert_row(row, count as usize, native, packed)?;
                     (here, there, left) = (here + in_memory, there + in_file, left - count);
                 }
             }
@@ -165,7 +165,32 @@ impl External {
         Ok(())
     }
 
+    /// Converts numbers of one type that lie one behind the other, or have the gaps in memory that MPI looks for.
     fn convert_row(
+        &self,
+        row: &Numbers,
+        count: usize,
+        native: &mut [u8],
+        packed: &mut [u8],
+    ) -> Result<(), Trouble> {
+        if row.is_dense() {
+            return self.convert_dense(row.datatype, count, native, packed);
+        }
+        let mut apart = vec![0; count * row.extent as usize];
+        // SAFETY: as much memory as that many of its extents.
+        let mut laid =
+            unsafe { Buffer::new(apart.as_mut_ptr() as usize, count as u64, row.datatype)? };
+        if self.direction == Direction::Write {
+            laid.scatter(0, native);
+        }
+        self.convert_dense(row.datatype, count, &mut apart, packed)?;
+        if self.direction == Direction::Read {
+            laid.gather(0, native);
+        }
+        Ok(())
+    }
+
+    fn convert_dense(
         &self,
         datatype: usize,
         count: usize,
@@ -220,7 +245,13 @@ mod tests {
 
     #[test]
     fn what_ends_within_an_element_has_its_whole_numbers() {
-        let row = |count, in_memory, in_file| Numbers { datatype: 0, count, in_memory, in_file };
+        let row = |count, in_memory, in_file| Numbers {
+            datatype: 0,
+            count,
+            in_memory,
+            extent: in_memory,
+            in_file,
+        };
         let external = External {
             // SAFETY: no bytes at all.
             buffer: unsafe { Buffer::new(0, 0, 0) }.unwrap(),

@@ -75,10 +75,27 @@ pub(super) fn of_file(datatype: usize) -> Result<Datatype, Trouble> {
 
 /// Bytes in the file of a type of MPI's own.
 fn in_file(datatype: usize) -> Result<i64, Trouble> {
-    let none = || Trouble::new(Class::Conversion, "a pair of numbers has no form in external32");
-    // MPICH ends the program over pairs, which are not among the handles of its basic types.
-    let is_basic = Family::here().kind != Kind::Mpich || datatype >> 24 == 0x4c;
-    is_basic.then(|| external::size_of(datatype)).flatten().ok_or_else(none)
+    let none = || {
+        let text = "the MPI library converts no pairs of numbers and wide letters to external32";
+        Trouble::new(Class::Conversion, text)
+    };
+    match size(datatype) {
+        // Marks of bounds have no bytes anywhere, and are not packed.
+        Some(0) => return Ok(0),
+        _ if ends_the_program(Family::here().kind, datatype) => return Err(none()),
+        _ => {}
+    }
+    external::size_of(datatype).ok_or_else(none)
+}
+
+/// Whether converting a type of MPI's own ends the program: in MPICH pairs do, of which those of unlike numbers are not
+/// among the handles of its basic types, and wide letters.
+fn ends_the_program(kind: Kind, datatype: usize) -> bool {
+    /// The lowest byte of the handles of `MPI_WCHAR`, `MPI_2INT`, and what Fortran has in pairs: integers, reals,
+    /// complex numbers, and those of double precision.
+    const NOT_CONVERTED: [usize; 7] = [0x0e, 0x16, 0x20, 0x21, 0x23, 0x24, 0x25];
+    let is_basic = datatype >> 24 == 0x4c;
+    kind == Kind::Mpich && (!is_basic || NOT_CONVERTED.contains(&(datatype & 0xff)))
 }
 
 /// A row of numbers of one type of MPI's own.
@@ -88,7 +105,16 @@ pub(super) struct Numbers {
     pub(super) count: u64,
     /// Bytes of each.
     pub(super) in_memory: u64,
+    /// In memory, from one to the next: in pairs there may be bytes that are not theirs.
+    pub(super) extent: u64,
     pub(super) in_file: u64,
+}
+
+impl Numbers {
+    /// Whether they have no gaps in memory.
+    pub(super) fn is_dense(&self) -> bool {
+        self.extent == self.in_memory
+    }
 }
 
 /// Rows of numbers that a datatype may be made of.
@@ -113,7 +139,9 @@ fn add_numbers(
     let bytes = size(datatype).ok_or_else(opaque)? as u64;
     if name.is_empty() {
         let in_file = in_file(datatype)? as u64;
-        add(rows, Numbers { datatype, count: 1, in_memory: bytes, in_file });
+        let (_, extent) = bounds(datatype).ok_or_else(opaque)?;
+        let extent = extent as u64;
+        add(rows, Numbers { datatype, count: 1, in_memory: bytes, extent, in_file });
         return Ok(());
     }
     if name == OPAQUE || depth == DEPTH_MAX {
@@ -166,8 +194,8 @@ fn repeat_numbers(
 
 fn add(rows: &mut Vec<Numbers>, row: Numbers) {
     match rows.last_mut() {
+        _ if row.count == 0 || row.in_memory == 0 => {}
         Some(last) if last.datatype == row.datatype => last.count += row.count,
-        _ if row.count == 0 => {}
         _ => rows.push(row),
     }
 }
@@ -452,6 +480,31 @@ mod tests {
     fn the_index_of_a_pair_is_where_the_compiler_puts_it() {
         assert_eq!(view(&basic(6, 0, 8).unwrap()), "[0: 2, 4: 4] every 8");
         assert_eq!(view(&basic(12, 0, 16).unwrap()), "12 every 16");
+    }
+
+    #[test]
+    fn what_mpich_ends_the_program_over_is_known_before_it_is_asked() {
+        let ends = |kind| move |handle: &usize| ends_the_program(kind, *handle);
+        // `MPI_WCHAR`, `MPI_2INT`, `MPI_2INTEGER`, `MPI_2REAL`, `MPI_2DOUBLE_PRECISION`, `MPI_DOUBLE_INT`.
+        let deadly = [0x4c00_040e, 0x4c00_0816, 0x4c00_0820, 0x4c00_0821, 0x4c00_1023, 0x8c00_0001];
+        assert!(deadly.iter().all(ends(Kind::Mpich)) && !deadly.iter().any(ends(Kind::OpenMpi)));
+        // `MPI_INT`, `MPI_LONG_DOUBLE`, `MPI_LOGICAL`, `MPI_COMPLEX32`, `MPI_C_COMPLEX`.
+        let converted = [0x4c00_0405, 0x4c00_100c, 0x4c00_041d, 0x4c00_202c, 0x4c00_0840];
+        assert!(!converted.iter().any(ends(Kind::Mpich)));
+    }
+
+    #[test]
+    fn marks_of_bounds_are_no_numbers() {
+        let row = |datatype, in_memory| Numbers {
+            datatype,
+            count: 1,
+            in_memory,
+            extent: in_memory,
+            in_file: in_memory,
+        };
+        let mut rows = Vec::new();
+        [row(1, 0), row(7, 4), row(2, 0), row(7, 4)].map(|row| add(&mut rows, row));
+        assert_eq!(rows, [Numbers { count: 2, ..row(7, 4) }]);
     }
 
     #[test]

@@ -75,6 +75,27 @@ int main(int argc, char **argv) {
     MPI_File_get_view(file, &extent, &one, &other, representation);
     fprintf(out, "%d records in %d bytes, same %d, %s\n", count, (int)at, !memcmp(pairs, same, sizeof same), representation);
 
+    /* Pairs, some with gaps, and wide letters: kept, or refused as what cannot be converted. */
+    MPI_Datatype hard[] = {MPI_WCHAR, MPI_2INT, MPI_2INTEGER, MPI_2REAL, MPI_2DOUBLE_PRECISION, MPI_FLOAT_INT,
+                           MPI_DOUBLE_INT, MPI_LONG_INT, MPI_SHORT_INT};
+    int kept = 0;
+    for (int index = 0; index < 9; index++) {
+        char before[COUNT * 32], after[COUNT * 32];
+        int written = MPI_SUCCESS, read = MPI_SUCCESS, told = MPI_SUCCESS;
+        int second = hard[index] == MPI_SHORT_INT ? 4 : 8;
+        memset(before, 0, sizeof before);
+        memset(after, 0, sizeof after);
+        for (int at = 0; at < COUNT * 16; at += second * 2) before[at] = at, before[at + second] = at + 1;
+        MPI_Error_class(MPI_File_write_at(file, 2000, before, COUNT, hard[index], MPI_STATUS_IGNORE), &written);
+        MPI_Error_class(MPI_File_read_at(file, 2000, after, COUNT, hard[index], &status), &read);
+        MPI_Error_class(MPI_File_get_type_extent(file, hard[index], &extent), &told);
+        MPI_Get_count(&status, hard[index], &count);
+        MPI_Type_get_extent(hard[index], &places[0], &places[1]);
+        int same = count == COUNT && !memcmp(before, after, COUNT * places[1]);
+        kept += read == written && told == written && (written ? written == MPI_ERR_CONVERSION : same);
+    }
+    fprintf(out, "%d of 9 kept or refused\n", kept);
+
     MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
     MPI_File_read_at(file, 4096 * (rank + 1), bytes, 16, MPI_BYTE, MPI_STATUS_IGNORE);
     fprintf(out, "in the file:");
