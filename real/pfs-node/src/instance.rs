@@ -13,6 +13,7 @@
 //! ```
 
 use crate::device_sync::sync_directory;
+use crate::launch::Life;
 use crate::tape;
 use iolab_pfs::cache_manager::{self, MEMORY_MIN};
 use iolab_pfs::configuration::Durability;
@@ -33,7 +34,7 @@ use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The format of directories that this version writes and reads.
 const FORMAT: u32 = 1;
@@ -484,6 +485,12 @@ pub struct Instance {
 impl Instance {
     /// Takes the instance in a directory, or makes one there if the directory is empty or not there yet.
     pub fn take(directory: &Path, wish: &Wish) -> Result<Instance, Refusal> {
+        Instance::take_for(directory, wish, Life::Detached)
+    }
+
+    /// The same for a process that lives so long: where it ends with whoever started it, others had better not count on
+    /// it, and are told before they are told who it is.
+    pub fn take_for(directory: &Path, wish: &Wish, life: Life) -> Result<Instance, Refusal> {
         let found = fs::symlink_metadata(directory.join("instance.toml")).is_ok();
         // What cannot be is said before anything is made.
         let new = if found { None } else { Some(Description::new(wish)?) };
@@ -491,7 +498,7 @@ impl Instance {
         if !found {
             check_empty(&directory)?;
         }
-        let lock = lock(&directory)?;
+        let (lock, bond) = lock(&directory, life)?;
         let description = match new {
             None => {
                 let found = Description::read(&directory)?;
@@ -535,20 +542,7 @@ impl Instance {
         };
         tape::record(&directory, wish.events.as_deref())?;
         let window_memory = wish.window_memory;
-        Ok(Instance { directory, description, window_memory, _lock: lock, _bond: None })
-    }
-
-    /// Says that this process ends with whoever started it: others had better not count on it.
-    pub fn bind(&mut self) -> Result<(), Refusal> {
-        let path = self.directory.join(BOUND);
-        let opened = File::options().write(true).create(true).truncate(false).open(&path);
-        let locked = opened.and_then(|file| {
-            // Who asks whether it is locked has it for a moment.
-            rustix::fs::flock(&file, FlockOperation::LockShared)?;
-            Ok(file)
-        });
-        self._bond = Some(locked.map_err(|error| unwritable(&path, &error))?);
-        Ok(())
+        Ok(Instance { directory, description, window_memory, _lock: lock, _bond: bond })
     }
 
     /// The directory of an I/O server's subfiles.
@@ -592,7 +586,7 @@ pub(crate) fn journal(directory: &Path) -> PathBuf {
 fn made(directory: &Path) -> Result<PathBuf, Refusal> {
     match DirBuilder::new().mode(0o700).recursive(true).create(directory) {
         Ok(()) => {}
-        Err(error) => return Err(unwritable(directory, &error)),
+        Err(error) => return Err(unmade(directory, &error)),
     }
     let absolute = directory.canonicalize().map_err(|error| unreadable(directory, &error))?;
     let owner = fs::metadata(&absolute).map_err(|error| unreadable(directory, &error))?.uid();
@@ -603,6 +597,21 @@ fn made(directory: &Path) -> Result<PathBuf, Refusal> {
         );
     }
     Ok(absolute)
+}
+
+/// Why a directory cannot be made.
+fn unmade(directory: &Path, error: &std::io::Error) -> Refusal {
+    let is_something_else = directory
+        .ancestors()
+        .find_map(|place| fs::symlink_metadata(place).ok().map(|_| place))
+        .filter(|place| !place.is_dir());
+    match is_something_else {
+        Some(place) => Refusal::new(
+            format!("{} is no directory", place.display()),
+            "name a directory for the file system, or one that is not there yet",
+        ),
+        None => unwritable(directory, error),
+    }
 }
 
 /// Refuses a directory with files of somebody else; those of an instance that was never finished count
@@ -625,8 +634,9 @@ fn check_empty(directory: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Locks a directory for this process.
-fn lock(directory: &Path) -> Result<File, Refusal> {
+/// Locks a directory for this process, and marks it as one that ends with whoever started it, if it does. Its number is
+/// said last, so that who has found that knows the rest.
+fn lock(directory: &Path, life: Life) -> Result<(File, Option<File>), Refusal> {
     let path = directory.join("lock");
     let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = opened.map_err(|error| unwritable(directory, &error))?;
@@ -635,9 +645,22 @@ fn lock(directory: &Path) -> Result<File, Refusal> {
         Err(Errno::WOULDBLOCK) => return Err(taken(directory, &mut file)),
         Err(error) => return Err(unwritable(&path, &error.into())),
     }
-    let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-    written.map_err(|error| unwritable(&path, &error))?;
-    Ok(file)
+    file.set_len(0).map_err(|error| unwritable(&path, &error))?;
+    let bond = (life == Life::Bound).then(|| bond(directory)).transpose()?;
+    writeln!(file, "{}", std::process::id()).map_err(|error| unwritable(&path, &error))?;
+    Ok((file, bond))
+}
+
+/// The mark of a process that ends with whoever started it.
+fn bond(directory: &Path) -> Result<File, Refusal> {
+    let path = directory.join(BOUND);
+    let opened = File::options().write(true).create(true).truncate(false).open(&path);
+    let locked = opened.and_then(|file| {
+        // Who asks whether it is locked has it for a moment.
+        rustix::fs::flock(&file, FlockOperation::LockShared)?;
+        Ok(file)
+    });
+    locked.map_err(|error| unwritable(&path, &error))
 }
 
 fn taken(directory: &Path, lock: &mut File) -> Refusal {
@@ -681,28 +704,44 @@ pub fn serving_node(directory: &Path) -> Result<Option<ServingNode>, Refusal> {
     Ok(pid.map(|pid| ServingNode { pid, is_bound: is_bound(directory) }))
 }
 
+/// How long who has locked a directory may take to say its number.
+const SAYING: Duration = Duration::from_secs(1);
+
 /// The number of the process that serves a directory, if one does.
 pub fn serving(directory: &Path) -> Result<Option<u32>, Refusal> {
     Description::read(directory)?;
     let path = directory.join("lock");
-    let mut file = match File::open(&path) {
+    let start = Instant::now();
+    loop {
+        let Some(said) = said_by_lock(&path)? else { return Ok(None) };
+        // A number may be that of who served before, until the next one has said its own.
+        let is_there = said.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
+        if is_there || start.elapsed() >= SAYING {
+            return said.map(Some).ok_or_else(|| {
+                Refusal::new(
+                    format!("{} does not say who serves the directory", path.display()),
+                    "try again; a server writes its process number there when it starts",
+                )
+            });
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What a lock that is held says of whose it is.
+fn said_by_lock(path: &Path) -> Result<Option<Option<u32>>, Refusal> {
+    let mut file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|error| unreadable(&path, &error))?,
+        opened => opened.map_err(|error| unreadable(path, &error))?,
     };
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => return Ok(None),
         Err(Errno::WOULDBLOCK) => {}
-        Err(error) => return Err(unreadable(&path, &error.into())),
+        Err(error) => return Err(unreadable(path, &error.into())),
     }
     let mut text = String::new();
-    file.read_to_string(&mut text).map_err(|error| unreadable(&path, &error))?;
-    let pid = text.trim().parse().ok().filter(|&pid: &u32| pid > 1 && pid <= i32::MAX as u32);
-    pid.map(Some).ok_or_else(|| {
-        Refusal::new(
-            format!("{} does not say who serves the directory", path.display()),
-            "try again; a server writes its process number there when it starts",
-        )
-    })
+    file.read_to_string(&mut text).map_err(|error| unreadable(path, &error))?;
+    Ok(Some(text.trim().parse().ok().filter(|&pid: &u32| pid > 1 && pid <= i32::MAX as u32)))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
@@ -795,12 +834,13 @@ mod tests {
             layout: Some("stripe:unit=64k,count=2".into()),
             ..Wish::default()
         };
-        let mut instance = Instance::take(&directory, &wish).unwrap();
-        assert_eq!(serving(&directory), Ok(Some(std::process::id())));
         let is_bound = || serving_node(&directory).map(|node| node.is_some_and(|it| it.is_bound));
+        drop(Instance::take_for(&directory, &wish, Life::Bound).map(|_| {
+            assert_eq!(is_bound(), Ok(true));
+        }));
+        let instance = Instance::take(&directory, &wish).unwrap();
+        assert_eq!(serving(&directory), Ok(Some(std::process::id())));
         assert_eq!(is_bound(), Ok(false));
-        instance.bind().unwrap();
-        assert_eq!(is_bound(), Ok(true));
         refused(Instance::take(&directory, &wish), &process(std::process::id()));
         let description = instance.description.clone();
         drop(instance);
@@ -808,6 +848,28 @@ mod tests {
         let again = Instance::take(&directory, &Wish::default()).unwrap();
         assert_eq!(again.description, description);
         assert_eq!(Description::read(&directory), Ok(description));
+    }
+
+    #[test]
+    fn who_asks_for_the_server_while_it_says_who_it_is_waits_for_that() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(Instance::take(directory.path(), &Wish::default()).unwrap());
+        // The number of nobody: there are fewer processes. It was left by who served before.
+        for left in ["", "2147483647\n"] {
+            let path = directory.path().join("lock");
+            fs::write(&path, left).unwrap();
+            let mut lock = File::options().write(true).open(&path).unwrap();
+            rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+            let asked = std::thread::scope(|scope| {
+                let asked = scope.spawn(|| serving_node(directory.path()));
+                std::thread::sleep(Duration::from_millis(20));
+                lock.set_len(0).unwrap();
+                let _bond = bond(directory.path()).unwrap();
+                writeln!(lock, "{}", std::process::id()).unwrap();
+                asked.join().unwrap()
+            });
+            assert_eq!(asked, Ok(Some(ServingNode { pid: std::process::id(), is_bound: true })));
+        }
     }
 
     #[test]
@@ -894,7 +956,10 @@ mod tests {
         fs::write(path.join("mine"), "").unwrap();
         refused(Instance::take(path, &usual), "`mine`");
         fs::write(path.join("file"), "").unwrap();
-        refused(Instance::take(&path.join("file"), &usual), "file");
+        refused(Instance::take(&path.join("file"), &usual), "file is no directory");
+        refused(Instance::take(&path.join("file/below"), &usual), "file is no directory");
+        std::os::unix::fs::symlink("nowhere", path.join("link")).unwrap();
+        refused(Instance::take(&path.join("link"), &usual), "link is no directory");
     }
 
     #[test]

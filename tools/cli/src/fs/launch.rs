@@ -230,10 +230,9 @@ pub(super) fn start(directory: &Path, wish: &Wish, life: Life) -> Result<Started
 
 pub(super) fn node(arguments: &NodeArguments) -> Result<ExitCode, Failure> {
     let signals = node::Signals::block();
-    let begun = Instance::take(&arguments.dir, &arguments.shape.wish()).and_then(|mut instance| {
-        if arguments.bound {
-            instance.bind()?;
-        }
+    let life = if arguments.bound { Life::Bound } else { Life::Detached };
+    let taken = Instance::take_for(&arguments.dir, &arguments.shape.wish(), life);
+    let begun = taken.and_then(|instance| {
         let log = instance.directory.join("node.log");
         Ok((node::Node::start(instance)?, log))
     });
