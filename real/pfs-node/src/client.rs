@@ -2,7 +2,8 @@
 //!
 //! It lives in programs that know nothing of it: it writes nothing, ends nothing, raises no signal, and an own
 //! defect becomes a failed call. Threads of a program may call at the same time: one of those that wait looks
-//! after the sockets for all. Only calls that go on by themselves need a thread (`started`). A forked child has a
+//! after the sockets for all. Only calls that go on by themselves, and what is to be told of calls that were given up, need
+//! a thread (`started`). A forked child has a
 //! session of its own.
 
 mod started;
@@ -20,7 +21,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use rustix::process::Pid;
 use started::Helper;
-use state::State;
+use state::{State, is_late};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -214,6 +215,10 @@ impl Session {
         let outcome = self.answer(state, own, idle)?;
         std::mem::forget(forget);
         drop(turn);
+        if is_late(&outcome) {
+            self.need_helper();
+            self.helper.called.notify_one();
+        }
         outcome
     }
 

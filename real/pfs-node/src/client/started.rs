@@ -1,6 +1,7 @@
 //! Calls that go on beside the program.
 //!
-//! A thread of our own looks after the sockets while such calls are under way and nobody waits in the client. It
+//! A thread of our own looks after the sockets while such calls are under way and nobody waits in the client, and while
+//! a party that a call has waited for in vain is still to be told of that: other ranks may wait there. It
 //! begins with the first of them, takes no signals, calls nothing of the program's, and sleeps while there are none. Where no
 //! thread can be had, calls go on when somebody asks after them. A forked child has no part in its parent's calls.
 
@@ -160,7 +161,7 @@ impl Session {
         Ok(own)
     }
 
-    fn need_helper(&self) {
+    pub(super) fn need_helper(&self) {
         let mut thread = self.helper.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*thread, Wanted::NotYet) {
             return;
@@ -183,7 +184,7 @@ impl Session {
     fn help(&self) {
         let Ok(mut state) = self.state() else { return };
         while !state.is_over {
-            let next = match (state.starts(), state.is_watched) {
+            let next = match (state.goes_on(), state.is_watched) {
                 (false, _) => self.helper.called.wait(state).map_err(|_| defect()),
                 (true, true) => self.changed.wait(state).map_err(|_| defect()),
                 (true, false) => self.watch(state, None),

@@ -12,7 +12,7 @@ use crate::tape::Taped;
 use crate::window::Stretch;
 use iolab_pfs::client::{Action, Call, CallNumber, Client, Event, Gather, Outcome, Settings};
 use iolab_pfs::session::{Hello, Role, Welcome};
-use iolab_pfs::{Message, Party, PartyAction, PartyEvent, Portion, Request, SessionId};
+use iolab_pfs::{Code, Message, Party, PartyAction, PartyEvent, Portion, Request, SessionId};
 use iolab_policy::Machine;
 use iolab_vocab::Nanos;
 use rustix::event::PollFlags;
@@ -62,6 +62,11 @@ impl Rows for Lending {
     }
 }
 
+/// Whether a call has waited for a party in vain.
+pub(super) fn is_late(outcome: &Outcome) -> bool {
+    matches!(outcome, Err(failure) if failure.code == Code::TIMED_OUT)
+}
+
 /// See the module.
 pub(super) struct State {
     machine: Taped<Client>,
@@ -79,6 +84,8 @@ pub(super) struct State {
     last: u64,
     todo: VecDeque<Event>,
     is_broken: bool,
+    /// A call has waited for a party in vain, which others may wait for to hear of it.
+    owes: bool,
     /// Whether a thread looks after the sockets.
     pub(super) is_watched: bool,
     /// The session ends: nobody calls any more.
@@ -108,6 +115,7 @@ impl State {
             last: 0,
             todo: VecDeque::new(),
             is_broken: false,
+            owes: false,
             is_watched: false,
             is_over: false,
         }
@@ -153,9 +161,12 @@ impl State {
         own
     }
 
-    /// Whether calls are under way that go on by themselves.
-    pub(super) fn starts(&self) -> bool {
-        self.lending.0.values().any(|lent| matches!(lent, Lent::Given(_)))
+    /// Whether there is something to do that no call of the program waits for: calls that go on by themselves, or what a
+    /// party is still to be told that was given up.
+    pub(super) fn goes_on(&mut self) -> bool {
+        // Who asks nobody anything does not wish to be woken.
+        self.owes &= self.wakes.next().is_some();
+        self.owes || self.lending.0.values().any(|lent| matches!(lent, Lent::Given(_)))
     }
 
     /// Nobody wants to hear what comes of a call.
@@ -330,6 +341,7 @@ impl State {
 
     /// A call is over; a connection that still needs its memory goes with it.
     fn finish(&mut self, call: CallNumber, outcome: Outcome) {
+        self.owes |= is_late(&outcome);
         self.lending.0.remove(&call);
         let needing = self.links.iter().filter(|(_, link)| link.out().needs(call));
         for party in needing.map(|(party, _)| *party).collect::<Vec<_>>() {
