@@ -238,6 +238,49 @@ fn a_path_beside_a_descriptor_counts_from_its_directory() {
     assert_eq!(paths, ["/d", "/d/x", "/d/y", "z", "m"]);
 }
 
+/// Without `-o` the first process has no number while it is alone, and strace breaks into its lines.
+#[test]
+fn a_process_keeps_its_descriptors_when_strace_begins_to_say_its_number_and_when_it_ceases_to() {
+    let alone = "1700000000.0 openat(AT_FDCWD, \"f\", O_RDWR) = 3 <0.1>\n\
+                 1700000000.2 write(3, \"abc\", 3) = 3 <0.1>\n";
+    let after = "[pid  70] 1700000002.0 write(3, \"ghi\", 3) = 3 <0.1>\n\
+                 [pid  71] 1700000002.2 +++ exited with 0 +++\n\
+                 1700000002.4 write(3, \"jkl\", 3) = 3 <0.1>\n\
+                 1700000002.6 +++ exited with 0 +++\n";
+    let child = "[pid  71] 1700000001.0 write(3, \"def\", 3) = 3 <0.1>\n";
+    let broken = "1700000000.5 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 71 attached\n\
+                  , child_tidptr=0x7) = 71 <0.1>\n";
+    let begun = "1700000000.5 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>\n";
+    let resumed = "[pid  70] 1700000001.5 <... clone resumed>, child_tidptr=0x7) = 71 <1.0>\n";
+    let attached = "strace: Process 71 attached\n";
+    for text in [
+        format!("{alone}{broken}{child}{after}"),
+        format!("{alone}{begun}{attached}{child}{resumed}{after}"),
+        format!("{alone}{begun}{resumed}{child}{after}"),
+    ] {
+        let trace = import::strace(&text).unwrap();
+        let written = trace.events.iter().filter(|it| it.function.name() == "write");
+        let places: Vec<_> = written.map(|it| (it.process, it.offset)).collect();
+        assert_eq!(places, [(0, 0), (1, 3), (0, 6), (0, 9)], "{text}");
+        assert!(trace.header.losses.lost_calls.is_empty(), "{:?}", trace.header.losses);
+        let pids: Vec<_> =
+            trace.header.processes.iter().map(|it| (it.pid, it.parent_pid)).collect();
+        assert_eq!(pids, [(70, 0), (71, 70)], "{text}");
+        assert_eq!(trace.header.processes[0].name, "process 70");
+    }
+}
+
+#[test]
+fn paths_that_are_shown_as_addresses_are_said_to_be_lost() {
+    let text = "100 1700000000.0 openat(0xffffff9c, 0x7f68a0a0f0b1, 0x80000, 0) = 0x3 <0.1>\n\
+                100 1700000000.5 access(0x7f68a0a102a0, 0x4) = -1 ENOENT (No such file) <0.1>\n\
+                100 1700000000.7 access(0x1, R_OK) = -1 EFAULT (Bad address) <0.1>\n\
+                100 1700000000.9 read(0x3, 0x7ffe, 0x340) = 0x340 <0.1>\n";
+    let trace = import::strace(text).unwrap();
+    let lost = &trace.header.losses.lost_calls;
+    assert_eq!(lost["calls whose path strace showed as an address (-e raw)"], 2, "{lost:?}");
+}
+
 #[test]
 fn signals_and_exits_are_notices_and_no_calls() {
     let text = "100 1700000000.0 openat(AT_FDCWD, \"f\", O_RDWR) = 3 <0.1>\n\

@@ -6,7 +6,7 @@
 
 use super::ImportError;
 use super::shared::{self, Files};
-use super::strace_line::{Call, Saying, call, number, parse, unquoted};
+use super::strace_line::{Call, Saying, call, interrupted, number, parse, unquoted};
 use crate::finish::{adopt, outer_first};
 use crate::{
     Class, Clock, Event, Function, MOVED_SOURCE, MOVED_TARGET, Origin, ProcessEntry, Trace,
@@ -14,6 +14,8 @@ use crate::{
 use iolab_vocab::{FileId, Nanos};
 use std::collections::BTreeMap;
 
+/// With `-e raw`, which shows every argument as a number.
+const NO_PATH: &str = "calls whose path strace showed as an address (-e raw)";
 const NO_FILE: &str = "descriptors of pipes, sockets, terminals and from before the start";
 
 /// An open file description; copies of a descriptor share it.
@@ -30,6 +32,7 @@ struct Task {
     thread: u32,
     /// A call that has not returned: its text so far and when it began.
     pending: Option<(String, u64)>,
+    has_ended: bool,
 }
 
 /// What threads of a process share.
@@ -64,8 +67,14 @@ pub const NO_DURATIONS: &str =
 pub fn strace(text: &str) -> Result<Trace, ImportError> {
     let mut import = Import::default();
     let mut unreadable = 0;
+    let mut begun = String::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let parsed = parse(line)
+        if let Some(part) = interrupted(line) {
+            begun.push_str(part);
+            continue;
+        }
+        let whole = std::mem::take(&mut begun) + line;
+        let parsed = parse(&whole)
             .filter(|parsed| import.zero_ns.is_some() || parsed.time_ns >= FIRST_TIME_NS);
         let Some(parsed) = parsed else {
             if import.zero_ns.is_none() {
@@ -114,9 +123,15 @@ impl Import {
     }
 
     fn line(&mut self, pid: u32, start: u64, saying: Saying) {
+        let pid = match pid {
+            0 => self.only_one(),
+            _ => pid,
+        };
+        self.name_first(pid, matches!(saying, Saying::Resumed(_)));
         self.task(pid);
         match saying {
             Saying::Notice => {}
+            Saying::Ended => self.task(pid).has_ended = true,
             Saying::Finished(call) => self.call(pid, start, &call),
             Saying::Unfinished(begun) => {
                 self.task(pid).pending = Some((begun.to_owned(), start));
@@ -128,6 +143,38 @@ impl Import {
                     self.call(pid, start, &call);
                 }
             }
+        }
+    }
+
+    /// Where strace has only one to follow, and does not say where to (`-o`), it leaves out the number.
+    fn only_one(&self) -> u32 {
+        let mut living = self.tasks.iter().filter(|(_, task)| !task.has_ended);
+        match (living.next(), living.next()) {
+            (Some((&pid, _)), None) => pid,
+            _ => 0,
+        }
+    }
+
+    /// The number of the first one is told only when it has a child. A number that nobody has heard of is the child's
+    /// while the first one has not come back from making it, and else its own.
+    fn name_first(&mut self, pid: u32, comes_back: bool) {
+        let is_inside = self.tasks.get(&0).is_none_or(|first| first.pending.is_some());
+        if self.tasks.contains_key(&pid) || is_inside && !comes_back {
+            return;
+        }
+        let Some(first) = self.tasks.remove(&0) else { return };
+        let own = first.process as usize;
+        self.tasks.insert(pid, first);
+        for (index, entry) in self.trace.header.processes.iter_mut().enumerate() {
+            match (index == own, entry.parent_pid) {
+                (true, _) => entry.pid = pid,
+                (false, 0) => entry.parent_pid = pid,
+                _ => {}
+            }
+        }
+        let entry = &mut self.trace.header.processes[own];
+        if entry.name == process_name(0) {
+            entry.name = process_name(pid);
         }
     }
 
@@ -157,7 +204,7 @@ impl Import {
         let state = &mut self.processes[process as usize];
         if is_thread {
             state.threads += 1;
-            let task = Task { process, thread: state.threads, pending: None };
+            let task = Task { process, thread: state.threads, ..Task::default() };
             self.tasks.insert(pid, task);
         } else {
             let copy = Process { threads: 0, ..state.clone() };
@@ -169,7 +216,7 @@ impl Import {
         let process = self.processes.len() as u32;
         self.processes.push(state);
         self.tasks.insert(pid, Task { process, ..Task::default() });
-        let name = format!("process {pid}");
+        let name = process_name(pid);
         let entry = ProcessEntry { name, pid, parent_pid, rank: -1, ..ProcessEntry::default() };
         self.trace.header.processes.push(entry);
     }
@@ -209,6 +256,9 @@ impl Import {
         };
         match self.filled(event, call) {
             Some(event) => self.trace.events.push(event),
+            None if hides_path(function, call, result) => {
+                *self.trace.header.losses.lost_calls.entry(NO_PATH.to_owned()).or_default() += 1;
+            }
             None => self.leave_out(NO_FILE),
         }
         if function.class() == Class::Dup {
@@ -457,6 +507,20 @@ impl Import {
     fn file(&mut self, path: String) -> FileId {
         self.files.id(&mut self.trace.header, path)
     }
+}
+
+fn process_name(pid: u32) -> String {
+    format!("process {pid}")
+}
+
+/// Whether strace shows an address where a path belongs that the system could read.
+fn hides_path(function: Function, call: &Call, result: i64) -> bool {
+    const EFAULT: i64 = 14;
+    let takes_path = function.row().is_some_and(|row| row.arguments.contains(&"path"));
+    takes_path
+        && result != -EFAULT
+        && call.arguments.iter().any(|argument| argument.starts_with("0x"))
+        && !call.arguments.iter().any(|argument| argument.starts_with('"'))
 }
 
 fn name_of(text: &str) -> &str {

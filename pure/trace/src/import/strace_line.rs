@@ -22,11 +22,13 @@ pub(super) enum Saying<'a> {
     Unfinished(&'a str),
     /// The end of such a call.
     Resumed(&'a str),
-    /// A signal or the end of a process.
+    /// A signal.
     Notice,
+    /// The process (thread) has ended.
+    Ended,
 }
 
-/// A line: process (thread) number, 0 where strace followed only one; Unix time; what it says.
+/// A line: process (thread) number, 0 where strace had only one to follow; Unix time; what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
     pub(super) pid: u32,
@@ -48,6 +50,19 @@ pub(super) fn parse(line: &str) -> Option<Line<'_>> {
     Some(Line { pid, time_ns: nanos(time)?, saying: saying(rest.trim_start())? })
 }
 
+/// What strace says of itself, where its output and its calls go to the same place: it breaks into the line of
+/// a call, which goes on in the next one. What there was of the line so far.
+pub(super) fn interrupted(line: &str) -> Option<&str> {
+    const REMARK: &str = "strace: ";
+    if line.starts_with(REMARK) {
+        return Some("");
+    }
+    let (begun, said) = line.split_at(line.rfind(REMARK)?);
+    let number =
+        said[REMARK.len()..].strip_prefix("Process ")?.trim_end().strip_suffix(" attached")?;
+    number.parse::<u32>().is_ok().then_some(begun)
+}
+
 fn leading_pid(line: &str) -> (u32, &str) {
     let number = line.split_once(' ').and_then(|(word, rest)| Some((word.parse().ok()?, rest)));
     number.map_or((0, line), |(pid, rest): (u32, &str)| (pid, rest.trim_start()))
@@ -65,8 +80,11 @@ fn nanos(text: &str) -> Option<u64> {
 }
 
 fn saying(text: &str) -> Option<Saying<'_>> {
-    if text.starts_with("---") || text.starts_with("+++") {
+    if text.starts_with("---") {
         return Some(Saying::Notice);
+    }
+    if text.starts_with("+++") {
+        return Some(Saying::Ended);
     }
     if let Some(resumed) = text.strip_prefix("<... ") {
         return Some(Saying::Resumed(resumed.split_once("resumed>")?.1));
@@ -237,6 +255,19 @@ mod tests {
         let cut = "read(3</a>, \"x\", 1) = 1 <0.0000";
         assert_eq!(call(cut), None);
         assert_eq!(call("kill(1, 1<<2, 3) = 0").unwrap().arguments, ["1", "1<<2", "3"]);
+    }
+
+    #[test]
+    fn what_strace_says_of_itself_is_no_part_of_a_call() {
+        assert_eq!(interrupted("strace: Process 7 attached"), Some(""));
+        assert_eq!(
+            interrupted("1.5 clone(flags=SIGCHLDstrace: Process 7 attached"),
+            Some("1.5 clone(flags=SIGCHLD")
+        );
+        assert_eq!(
+            interrupted(r#"1.5 write(2, "strace: Process 7 attached", 26) = 26 <0.1>"#),
+            None
+        );
     }
 
     #[test]
