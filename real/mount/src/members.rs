@@ -23,6 +23,7 @@ pub(crate) use creating::Wanted;
 pub use ending::Packed;
 pub(crate) use listing::Snapshot;
 
+use crate::session::Source;
 use crate::tree::{Answer, Identity, Inode, Tree, descriptors};
 use containers::{Container, Containers};
 use iolab_pack::Record;
@@ -75,6 +76,8 @@ pub(crate) struct State {
     /// Directories that hand on no access list.
     without_access: HashSet<Identity>,
     said: HashSet<String>,
+    /// Nothing is said of what merely passes.
+    is_quiet: bool,
     made: u64,
     created: u64,
 }
@@ -92,22 +95,23 @@ impl Members {
     /// For the files of a source that a strategy chooses, and those that lie in containers there; nothing if there is no
     /// such strategy.
     pub(crate) fn new(
-        (source, is_only_read): (&Path, bool),
+        source: Source<'_>,
         strategies: &[StrategySpec],
         tree: &Tree,
     ) -> Option<Members> {
         let (settings, spec) = strategies.iter().find_map(|spec| Some((spec.deferral()?, spec)))?;
-        let writer = Writer::new(source, settings.to.as_deref().map(Path::new));
+        let writer = Writer::new(source.path, settings.to.as_deref().map(Path::new));
         let state = State {
             names: Names::default(),
             inodes: BTreeMap::new(),
             older: BTreeMap::new(),
-            makes_directories: !is_only_read,
+            makes_directories: !source.is_read_only,
             numbers: HashMap::new(),
             directories: BTreeMap::new(),
             own: HashSet::new(),
             without_access: HashSet::new(),
             said: HashSet::new(),
+            is_quiet: source.is_quiet,
             made: 0,
             created: 0,
             containers: Containers::new(writer),
@@ -115,9 +119,9 @@ impl Members {
         let mut members = Members {
             settings,
             selection: spec.selection.clone(),
-            source: source.to_owned(),
+            source: source.path.to_owned(),
             run: state.containers.own.writer.run(),
-            is_only_read,
+            is_only_read: source.is_read_only,
             pack_names: HashSet::from([state.containers.own.writer.name().to_owned()]),
             scratch: vec![scratch_prefix(state.containers.own.writer.run())],
             state: Mutex::new(state),
@@ -286,6 +290,13 @@ impl State {
     /// Whether a program has set the times of a directory, and has changed no member's name in it since.
     fn is_settled(&self, directory: u64) -> bool {
         self.directories.get(&directory).is_some_and(|it| it.is_settled)
+    }
+
+    /// Says something once where nothing is wrong, and something merely passes.
+    fn remark(&mut self, what: String) {
+        if !self.is_quiet {
+            self.say(what);
+        }
     }
 
     /// Says something once.

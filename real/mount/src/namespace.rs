@@ -14,7 +14,7 @@
 use crate::forgetting;
 use crate::members::Packed;
 use crate::refusal::{MountError, device, directory, of_mounting};
-use crate::session::{configuration, counted, prepare};
+use crate::session::{Source, configuration, counted, prepare};
 use fuser::{Session, SessionACL};
 use iolab_host::eprintln;
 use iolab_host::recording::Teller;
@@ -112,6 +112,7 @@ pub fn outermost(directories: &[PathBuf]) -> Result<Vec<PathBuf>, MountError> {
 }
 
 /// Serves directories to the launcher at the other end, in threads of this process; `teller` is told of calls.
+/// `is_quiet`: nothing is said of what merely passes.
 ///
 /// # Errors
 /// Names what is in the way.
@@ -120,13 +121,17 @@ pub fn serve(
     directories: &[PathBuf],
     strategies: &[StrategySpec],
     teller: Option<Teller>,
+    is_quiet: bool,
 ) -> Result<Served, NamespaceError> {
     let teller = teller.map(Arc::new);
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let own = (!user.is_root()).then(|| (user.as_raw(), group.as_raw()));
     let prepared: Vec<_> = directories
         .iter()
-        .map(|place| prepare((place, false), vec![place.clone()], strategies, own, teller.clone()))
+        .map(|place| {
+            let source = Source { path: place, is_read_only: false, is_quiet };
+            prepare(source, vec![place.clone()], strategies, own, teller.clone())
+        })
         .collect::<Result<_, _>>()
         .map_err(NamespaceError::Mount)?;
     launcher.write_all(&[READY]).map_err(|_| NamespaceError::Launcher)?;

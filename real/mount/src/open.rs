@@ -5,6 +5,7 @@ use crate::files::{Numbered, OpenDirectory, OpenFile};
 use crate::hosting::{Hosting, Opened};
 use crate::members::{Members, Packed, Wanted};
 use crate::rules;
+use crate::session::Source;
 use crate::staged::Staged;
 use crate::tree::{Answer, Inode, Name, Tree};
 use crate::writers::Writers;
@@ -58,16 +59,16 @@ pub(crate) struct Grant {
 pub(crate) type Register<'a> = &'a dyn Fn(BorrowedFd<'_>) -> std::io::Result<BackingId>;
 
 impl Hosted {
-    /// Serves `source` as it is seen at a place of one or more names, perhaps only to be read.
+    /// Serves `source` as it is seen at a place of one or more names.
     pub(crate) fn new(
-        (source, is_only_read): (PathBuf, bool),
+        source: Source<'_>,
         seen_at: Vec<PathBuf>,
         strategies: Vec<StrategySpec>,
         own: Option<(u32, u32)>,
         teller: Option<Arc<Teller>>,
     ) -> Answer<Hosted> {
-        let tree = Tree::new(&source)?;
-        let members = Members::new((&source, is_only_read), &strategies, &tree);
+        let tree = Tree::new(source.path)?;
+        let members = Members::new(source, &strategies, &tree);
         let writers = strategies.iter().filter_map(StrategySpec::writers).max();
         let writers = writers.map(Writers::start).transpose();
         Ok(Hosted {
@@ -78,7 +79,7 @@ impl Hosted {
             files: Numbered::default(),
             directories: Numbered::default(),
             strategies,
-            source,
+            source: source.path.to_owned(),
             seen_at,
             own,
             passes_through: AtomicBool::new(false),

@@ -33,6 +33,16 @@ pub struct Settings {
     pub is_read_only: bool,
 }
 
+/// A directory whose files are served, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) path: &'a Path,
+    /// Nothing can be changed.
+    pub(crate) is_read_only: bool,
+    /// Nothing is said of what merely passes.
+    pub(crate) is_quiet: bool,
+}
+
 /// Strategies that wait (`throttle`), or are for several processes, keep a thread for as long.
 const THREADS_THAT_WAIT: usize = 16;
 
@@ -51,8 +61,8 @@ pub fn mount(settings: Settings, ended: fn()) -> Result<Mounted, MountError> {
     let (source, mountpoint) = check(&settings.source, &settings.mountpoint)?;
     let mut names = vec![mountpoint.clone()];
     names.extend(std::path::absolute(&settings.mountpoint));
-    let (hosted, requests) =
-        prepare((&source, settings.is_read_only), names, &settings.strategies, None, None)?;
+    let served = Source { path: &source, is_read_only: settings.is_read_only, is_quiet: false };
+    let (hosted, requests) = prepare(served, names, &settings.strategies, None, None)?;
     let mut config = configuration(&settings.strategies);
     config.mount_options = vec![
         MountOption::FSName(source.to_string_lossy().into_owned()),
@@ -73,9 +83,9 @@ pub fn mount(settings: Settings, ended: fn()) -> Result<Mounted, MountError> {
 }
 
 /// What serves a source as it is seen at a place of these names, by users who are all one where `own` says so;
-/// `teller` is told of calls. Perhaps it is only to be read.
+/// `teller` is told of calls.
 pub(crate) fn prepare(
-    (source, is_only_read): (&Path, bool),
+    source: Source<'_>,
     seen_at: Vec<PathBuf>,
     strategies: &[StrategySpec],
     own: Option<(u32, u32)>,
@@ -83,9 +93,8 @@ pub(crate) fn prepare(
 ) -> Result<(Arc<Hosted>, Requests), MountError> {
     allow_many_files();
     rustix::process::umask(rustix::fs::Mode::empty());
-    let hosted =
-        Hosted::new((source.to_owned(), is_only_read), seen_at, strategies.to_vec(), own, teller)
-            .map_err(|error| MountError::Source(source.to_owned(), error.into()))?;
+    let hosted = Hosted::new(source, seen_at, strategies.to_vec(), own, teller)
+        .map_err(|error| MountError::Source(source.path.to_owned(), error.into()))?;
     let hosted = Arc::new(hosted);
     Ok((hosted.clone(), Requests(hosted)))
 }

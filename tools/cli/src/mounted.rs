@@ -11,7 +11,7 @@ use iolab_host::recording::Recording;
 use iolab_mount::{NamespaceError, enter};
 use iolab_policy::insitu::StrategySpec;
 use iolab_policy::insitu::stacking::Setting;
-use iolab_segment::Missed;
+use iolab_trace::program::Missed;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Read, Write};
@@ -104,6 +104,15 @@ pub(crate) struct Server {
     told: UnixStream,
 }
 
+/// What else a server is to know.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Manner {
+    /// Somebody waits to hear what became of small files.
+    pub(crate) is_waited_for: bool,
+    /// Nothing is said of what merely passes.
+    pub(crate) is_quiet: bool,
+}
+
 impl Server {
     /// Starts it outside of the namespace. It lives as long as the last process of the command, which may wait for
     /// its children: so it is nobody's child. It tells of calls in `spool`, if there is one, or what became of small
@@ -112,7 +121,7 @@ impl Server {
         specs: &[StrategySpec],
         directories: &[PathBuf],
         spool: Option<&Path>,
-        is_waited_for: bool,
+        manner: Manner,
     ) -> Result<Server, Failure> {
         let failed =
             |error: std::io::Error| Failure::new(format!("the server of the files: {error}"));
@@ -126,10 +135,9 @@ impl Server {
         if let Some(spool) = spool {
             command.arg("--spool").arg(spool);
         }
-        if is_waited_for {
-            command.arg("--waited-for");
-        }
-        let out = match spool.is_some() || is_waited_for {
+        let flags = [(manner.is_waited_for, "--waited-for"), (manner.is_quiet, "--quiet")];
+        command.args(flags.iter().filter(|(is_said, _)| *is_said).map(|(_, flag)| flag));
+        let out = match spool.is_some() || manner.is_waited_for {
             true => Stdio::from(OwnedFd::from(their_told)),
             false => Stdio::null(),
         };
@@ -190,7 +198,7 @@ pub(crate) fn run(
     recording: &mut Recording,
 ) -> Result<Ended, Failure> {
     recording.note_mounts(directories).map_err(|error| crate::record::spool_failure(&error))?;
-    let server = Server::start(specs, directories, Some(recording.directory()), false)?;
+    let server = Server::start(specs, directories, Some(recording.directory()), Manner::default())?;
     let ended = beside(&server, directories, command, recording)?;
     tell_all(&mut server.into_listener());
     Ok(ended)

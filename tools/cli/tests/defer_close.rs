@@ -238,6 +238,24 @@ fn a_directory_that_was_there_keeps_its_files_real_and_that_is_said() {
 }
 
 #[test]
+fn a_quiet_run_says_nothing_of_files_that_merely_pass() {
+    let Some(home) = home() else { return };
+    let strategy = format!("defer-close:paths={}/**", home.path().display());
+    let mut command = iolab();
+    command.current_dir(home.path()).args(["run", "--quiet", "--allow", "late-visibility"]);
+    let output = command.args(["--apply", &strategy, "--", "bash", "-c", "echo a > a"]).output();
+    let output = output.unwrap();
+    assert!(output.status.success() && home.path().join("a").exists());
+    assert_eq!(words(&output.stderr), "");
+    let left = run(home.path(), ",exclusive=yes,unpack=never", "echo b > b");
+    assert!(words(&left.stderr).contains("stays"), "{}", words(&left.stderr));
+    let mut command = iolab();
+    command.current_dir(home.path()).args(["run", "--quiet", "--allow", "late-visibility"]);
+    let output = command.args(["--apply", &strategy, "--", "cat", "b"]).output().unwrap();
+    assert_eq!((words(&output.stdout).as_str(), words(&output.stderr).as_str()), ("b\n", ""));
+}
+
+#[test]
 fn files_are_made_at_once_where_paths_are_too_long_to_be_said() {
     let Some(home) = home() else { return };
     let script = "name=$(printf 'd%.0s' {1..200}); for i in {1..25}; do

@@ -57,7 +57,7 @@ impl Members {
         }
         if !self.settings.is_exclusive && !state.is_own(wanted.parent) {
             let place = wanted.parent.place().unwrap_or_default();
-            state.say(format!(
+            state.remark(format!(
                 "defer-close: {place} was not made by this run, so its files are made at once; \
                  exclusive=yes keeps them, if nobody else makes files there"
             ));
@@ -65,14 +65,14 @@ impl Members {
         }
         if self.bytes.load(Ordering::Relaxed) >= self.settings.memory_bytes {
             let bytes = iolab_vocab::format_bytes(self.settings.memory_bytes);
-            state.say(format!(
+            state.remark(format!(
                 "defer-close: files take {bytes} of memory, so more are made at once; memory=SIZE \
                  is for more"
             ));
             return false;
         }
         if state.inodes.len() >= self.most {
-            state.say(format!(
+            state.remark(format!(
                 "defer-close: the limit of descriptors (ulimit -Hn) is for {} files; more are made at \
                  once",
                 self.most

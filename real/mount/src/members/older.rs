@@ -52,7 +52,7 @@ impl Members {
         for (number, left) in all.iter().enumerate().rev() {
             let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
             let told = state.adopt(tree, &source, (ContainerId(number as u32), left), &mut known);
-            eprintln!("iolab: {told}");
+            state.remark(told);
             if let Some(damage) = left.damage() {
                 eprintln!("iolab: warning: {damage}");
             }

@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// Tell on standard output, a socket, what became of small files.
     #[arg(long)]
     waited_for: bool,
+    /// Say nothing of what merely passes.
+    #[arg(long)]
+    quiet: bool,
     /// Directories, by their canonical names.
     #[arg(required = true)]
     directories: Vec<PathBuf>,
@@ -45,7 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let socket = io::stdin().as_fd().try_clone_to_owned().map_err(no_socket)?;
     let teller = arguments.spool.as_deref().map(Teller::of).transpose();
     let teller = teller.map_err(|error| spool_failure(&error))?;
-    let served = serve(UnixStream::from(socket), &arguments.directories, &strategies, teller);
+    let (directories, is_quiet) = (&arguments.directories, arguments.quiet);
+    let served = serve(UnixStream::from(socket), directories, &strategies, teller, is_quiet);
     let served = match served {
         Ok(served) => served,
         Err(NamespaceError::Launcher) => return Ok(ExitCode::FAILURE),

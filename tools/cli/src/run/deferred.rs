@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use crate::failure::{Failure, LEFT};
-use crate::mounted::{Server, beside};
+use crate::mounted::{Manner, Server, beside};
 use crate::packed::Outcome;
 use crate::record::spool_failure;
 use iolab_host::launch::AsOne;
@@ -31,7 +31,8 @@ pub(super) fn run(
         recording.note_mounts(directories).map_err(|error| spool_failure(&error))?;
     }
     let spool = recording.as_ref().map(|it| it.directory().to_owned());
-    let server = Server::start(specs, directories, spool.as_deref(), true)?;
+    let manner = Manner { is_waited_for: true, is_quiet: arguments.quiet };
+    let server = Server::start(specs, directories, spool.as_deref(), manner)?;
     let begin = Instant::now();
     let ended = match recording {
         Some(recording) => beside(&server, directories, command, recording)?,

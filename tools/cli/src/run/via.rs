@@ -3,7 +3,7 @@
 use super::{Arguments, deferred, save};
 use crate::failure::Failure;
 use crate::mount;
-use crate::mounted::{self, Server, become_command};
+use crate::mounted::{self, Manner, Server, become_command};
 use crate::output::Output as Target;
 use crate::packed;
 use crate::record::{Output, RESOLUTION_NS, named_in, spool_failure, summarize};
@@ -101,7 +101,7 @@ pub(super) fn mounted(
         let (code, _) = deferred::run((arguments, command), &specs, &directories, None)?;
         return Ok(code);
     }
-    let server = Server::start(&specs, &directories, None, false)?;
+    let server = Server::start(&specs, &directories, None, Manner::default())?;
     become_command(&server.socket, &directories, command)
 }
 
