@@ -4,6 +4,11 @@ use crate::{Causes, Class, Function, Header, Layer, Retained};
 use iolab_vocab::{FileId, Nanos};
 use std::ops::RangeInclusive;
 
+/// `RWF_APPEND` of Linux.
+pub const APPENDS_ONCE: i64 = 0x10;
+/// `RWF_NOAPPEND` of Linux.
+pub const APPENDS_NOT: i64 = 0x20;
+
 /// Bits of the argument of a row `copy target`: whose position the copy moved.
 pub const MOVED_SOURCE: i64 = 1;
 /// As above.
@@ -91,6 +96,14 @@ impl Event {
             }
             _ => FileId::NONE,
         }
+    }
+
+    /// Whether what it writes goes to the end of the file wherever it was to go, as Linux has it: the description
+    /// appends, or the call alone (`RWF_APPEND`), and does not say that it does not (`RWF_NOAPPEND`).
+    pub const fn appends(&self, description_appends: bool) -> bool {
+        let said = if self.argument > 0 { self.argument } else { 0 };
+        let is_write = matches!(self.function.class(), Class::Write);
+        is_write && (description_appends || said & APPENDS_ONCE != 0) && said & APPENDS_NOT == 0
     }
 
     /// Of the row `copy target`: whether the copy began at the source's own position and moved it.

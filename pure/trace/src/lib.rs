@@ -25,7 +25,7 @@ pub mod spool;
 
 pub use call_view::{CallView, Partner};
 pub use causes::{Causes, Impossible, Links, Moment};
-pub use event::{Event, MOVED_SOURCE, MOVED_TARGET, Trace, order, sort};
+pub use event::{APPENDS_NOT, APPENDS_ONCE, Event, MOVED_SOURCE, MOVED_TARGET, Trace, order, sort};
 pub use function::{Class, Function, Layer};
 pub use header::{
     Clock, FORMAT_VERSION, FileEntry, Header, Losses, MachineClock, ObjectEntry, Origin, Part,

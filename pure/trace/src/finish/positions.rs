@@ -98,6 +98,9 @@ impl Follower<'_> {
             (_, Class::Seek) if event.result >= 0 => {
                 self.descriptions[number].position = event.result;
             }
+            _ if event.function == Function::FCNTL_SETFL && event.result >= 0 => {
+                self.descriptions[number].append = event.argument & APPEND != 0;
+            }
             _ if event.function == Function::SEND_DESCRIPTOR => self.inherited += 1,
             (_, Class::Truncate) if event.result == 0 => self.sizes.set(file, event.length),
             (_, Class::Allocate) if event.result == 0 => {
@@ -130,18 +133,20 @@ impl Follower<'_> {
 
     fn transfer(&mut self, event: &mut Event, number: usize) {
         let moved = event.result.max(0);
-        let write = event.function.class() == Class::Write;
+        let size = self.sizes.at(event.file, event.start);
+        let description = &mut self.descriptions[number];
+        let appends = event.appends(description.append);
         if event.offset < 0 {
-            let size = self.sizes.at(event.file, event.start);
-            let description = &mut self.descriptions[number];
             if !description.known {
                 self.unknown += 1;
                 return;
             }
-            event.offset = if write && description.append { size } else { description.position };
+            event.offset = if appends { size } else { description.position };
             description.position = event.offset.saturating_add(moved);
+        } else if appends && event.result >= 0 {
+            event.offset = size;
         }
-        if write {
+        if event.function.class() == Class::Write {
             self.reach(event, event.file, event.offset.saturating_add(moved));
         }
     }
