@@ -123,10 +123,11 @@ impl Tables {
 
     /// The child sees everything its parent has open, at shared positions.
     pub(crate) fn fork(&self, fork: &Event) {
-        let Some(child) = self.images.child(fork) else { return };
-        let inherited = self.table(fork.process as usize).clone();
-        inherited.values().for_each(mark_shared);
-        self.table(child as usize).extend(inherited);
+        for child in self.images.children(fork) {
+            let inherited = self.table(fork.process as usize).clone();
+            inherited.values().for_each(mark_shared);
+            self.table(child as usize).extend(inherited);
+        }
     }
 
     /// What stands behind a descriptor that a process had from the start: an entry of its own, or of the process

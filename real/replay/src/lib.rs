@@ -18,6 +18,7 @@
 mod aliases;
 mod content;
 mod descriptors;
+mod grown;
 mod images;
 mod initial;
 mod native;

@@ -7,9 +7,9 @@ use crate::root::{Directories, Root};
 use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
 use iolab_processor::native_open_flags;
-use iolab_trace::{Class, Event, Function};
+use iolab_trace::{APPENDS_NOT, APPENDS_ONCE, Class, Event, Function};
 use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
-use rustix::io::{self, Errno};
+use rustix::io::{self, Errno, ReadWriteFlags};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -219,7 +219,17 @@ impl Native<'_> {
             {
                 memory.truncate(event.result as usize);
             }
-            let moved = match (event.function.class(), event.function.is_positioned()) {
+            let (class, is_positioned) = (event.function.class(), event.function.is_positioned());
+            let how = how_to_append(event);
+            let moved = match (class, is_positioned) {
+                // At the end, which moves the position if no place was said.
+                (Class::Write, _) if !how.is_empty() => in_full(memory, |rest, done| {
+                    let at = match is_positioned {
+                        true => event.offset.max(0) as u64 + done,
+                        false => u64::MAX,
+                    };
+                    io::pwritev2(&descriptor.fd, &[std::io::IoSlice::new(rest)], at, how)
+                }),
                 (Class::Read, true) => {
                     positioned(event, |at| io::pread(&descriptor.fd, memory.as_mut_slice(), at))
                 }
@@ -428,6 +438,12 @@ fn copied(
         end.description.advance(moved as u64);
     }
     Ok(moved as u64)
+}
+
+/// What a write says of appending by itself.
+fn how_to_append(event: &Event) -> ReadWriteFlags {
+    let said = event.argument.max(0) & (APPENDS_ONCE | APPENDS_NOT);
+    ReadWriteFlags::from_bits_retain(said as u32)
 }
 
 /// Whether a call returns before its transfer is done.

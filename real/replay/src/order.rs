@@ -231,10 +231,9 @@ impl Resources {
         {
             out.push(self.table(parent));
         }
-        if event.function == Function::FORK
-            && let Some(child) = self.images.child(event)
-        {
-            out.push(self.table(child));
+        if event.function == Function::FORK {
+            let children = self.images.children(event);
+            out.extend(children.into_iter().map(|child| self.table(child)));
         }
     }
 

@@ -14,7 +14,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Files that existed are filled up to this many bytes altogether; the rest is left sparse.
@@ -92,11 +93,26 @@ impl Scratch {
         Ok(true)
     }
 
+    /// Gives a file the size that somebody has given it whose calls the trace does not have. `false`: it has it.
+    pub(crate) fn resize(&self, file: usize, bytes: u64) -> io::Result<bool> {
+        let Some(place) = self.place(file) else { return Ok(false) };
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+        let Ok(open) = self.root.file(place, flags, Mode::empty()) else { return Ok(false) };
+        let status = rustix::fs::fstat(&open)?;
+        let is_file = FileType::from_raw_mode(status.st_mode).is_file();
+        if !is_file || status.st_size as u64 == bytes {
+            return Ok(false);
+        }
+        let from = (status.st_size as u64).min(bytes);
+        fill_file(open.into(), self.seed(file), from..bytes.min(from + FILL_BYTES_MAX), bytes)?;
+        Ok(true)
+    }
+
     /// Makes a file of that many bytes, or makes the one that is there such a file.
     fn make_file(&self, place: &Path, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY;
         let file = self.root.file(place, flags, Mode::from_raw_mode(0o644))?;
-        fill_file(file.into(), seed, filled, bytes)
+        fill_file(file.into(), seed, 0..filled, bytes)
     }
 
     /// Makes a directory and those above it. `false`: all were there.
@@ -205,11 +221,12 @@ fn is_empty_file(status: &rustix::fs::Stat) -> bool {
     FileType::from_raw_mode(status.st_mode).is_file() && status.st_size == 0
 }
 
-fn fill_file(mut file: File, seed: u64, filled: u64, bytes: u64) -> io::Result<()> {
-    let mut block = vec![0; filled.min(1 << 20) as usize];
-    let mut at = 0;
-    while at < filled {
-        let length = (filled - at).min(block.len() as u64) as usize;
+fn fill_file(mut file: File, seed: u64, filled: Range<u64>, bytes: u64) -> io::Result<()> {
+    let mut block = vec![0; (filled.end - filled.start).min(1 << 20) as usize];
+    let mut at = filled.start;
+    file.seek(SeekFrom::Start(at))?;
+    while at < filled.end {
+        let length = (filled.end - at).min(block.len() as u64) as usize;
         fill(seed, at, &mut block[..length]);
         file.write_all(&block[..length])?;
         at += length as u64;

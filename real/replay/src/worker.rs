@@ -2,6 +2,7 @@
 
 use crate::content::first_stranger;
 use crate::descriptors::{Descriptor, Entry, Tables};
+use crate::grown;
 use crate::native::{Done, Native, is_asynchronous};
 use crate::order::{Plan, process_count};
 use crate::paths::Paths;
@@ -38,6 +39,11 @@ pub(crate) fn run(
         turns: Turns::new(plan.resources),
         strange: files_with_strange_content(trace),
         unseen: unseen::changes(trace, &plan.order),
+        // What strategies hold is not in the files below, whose size says nothing then.
+        sizes: match settings.strategies.is_empty() {
+            true => grown::sizes(trace, &plan.order),
+            false => BTreeMap::new(),
+        },
         began: Instant::now(),
         first_start: plan.order.first().map_or(Nanos::ZERO, |&row| trace.events[row].start),
     };
@@ -67,12 +73,13 @@ fn conclude(
     };
     let mut decisions: Vec<(u32, Event)> = Vec::new();
     let mut first: Option<(u32, Difference)> = None;
-    let mut unseen = 0;
+    let (mut unseen, mut resized) = (0, 0);
     for thread in threads {
         summary.calls += thread.calls;
         summary.read_bytes += thread.read_bytes;
         summary.written_bytes += thread.written_bytes;
         unseen += thread.unseen;
+        resized += thread.resized;
         for (reason, count) in thread.skipped {
             *summary.skipped.entry(reason).or_default() += count;
         }
@@ -90,6 +97,11 @@ fn conclude(
         let text = "names came or went by calls that the trace does not have (`bind`, `mkfifo`, programs that \
                     were not recorded): made or removed where the trace shows it";
         summary.notes.push(format!("{unseen} {text}"));
+    }
+    if resized > 0 {
+        let text = "files had another size than the calls in the trace had left (programs that were not recorded, \
+                    stores through mappings): given that size where an open shows it";
+        summary.notes.push(format!("{resized} {text}"));
     }
     decisions.sort_by_key(|(place, _)| *place);
     summary.decisions = decisions.into_iter().map(|(_, row)| row).collect();
@@ -131,6 +143,7 @@ struct ReplayContext<'a> {
     turns: Turns,
     strange: Vec<bool>,
     unseen: BTreeMap<usize, Change>,
+    sizes: BTreeMap<usize, u64>,
     began: Instant,
     first_start: Nanos,
 }
@@ -145,6 +158,7 @@ struct ReplayThread<'a> {
     written_bytes: u64,
     skipped: BTreeMap<&'static str, u64>,
     unseen: u64,
+    resized: u64,
     decisions: Vec<(u32, Event)>,
     /// There was no room for what its last call had to write.
     lacks_room: bool,
@@ -162,6 +176,7 @@ impl<'a> ReplayThread<'a> {
             written_bytes: 0,
             skipped: BTreeMap::new(),
             unseen: 0,
+            resized: 0,
             decisions: Vec::new(),
             lacks_room: false,
             difference: None,
@@ -192,11 +207,14 @@ impl<'a> ReplayThread<'a> {
         self
     }
 
-    /// Makes or removes what somebody did whose calls are not in the trace. Where that fails, the call will tell.
+    /// Makes, removes or changes what somebody did whose calls are not in the trace. Where that fails, the call will tell.
     fn let_others_act(&mut self, row: usize, event: &Event) {
         let change = self.context.unseen.get(&row).zip(event.file.index());
         let done = change.map(|(&change, file)| self.context.native.scratch.change(file, change));
         self.unseen += u64::from(matches!(done, Some(Ok(true))));
+        let size = self.context.sizes.get(&row).zip(event.file.index());
+        let done = size.map(|(&bytes, file)| self.context.native.scratch.resize(file, bytes));
+        self.resized += u64::from(matches!(done, Some(Ok(true))));
     }
 
     fn wait_for_time(&self, event: &Event) {
@@ -324,7 +342,7 @@ impl<'a> ReplayThread<'a> {
             description.move_to(result);
             return Ok(());
         }
-        let appends = description.append() && class == Class::Write;
+        let appends = event.appends(description.append());
         let position = description.position();
         let known = event.offset >= 0;
         if known && !appends && !description.shared() && event.offset != position {

@@ -173,6 +173,71 @@ os.write(f, b'end')";
 }
 
 #[test]
+fn files_that_others_make_longer_or_shorter_are_replayed_with_the_size_that_an_open_found() {
+    let place = tempfile::tempdir().unwrap();
+    let unseen = "env -u LD_PRELOAD";
+    let script = format!(
+        "echo start > log; {unseen} bash -c 'echo unseen >> log'; cat log; echo more >> log; cat log; \
+         {unseen} truncate -s 3 log; cat log; echo end >> log; cat log; mv log other; \
+         {unseen} bash -c 'echo again >> other'; cat other"
+    );
+    recorded(place.path(), &script);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("4 files had another size"), "{said}");
+    let file = place.path().join("other");
+    let again = place.path().join("plain").join(file.strip_prefix("/").unwrap());
+    let bytes = |path: &Path| std::fs::metadata(path).unwrap().len();
+    assert_eq!(bytes(&again), bytes(&file));
+}
+
+#[test]
+fn what_a_daemon_writes_to_what_it_inherited_is_replayed_there() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import ctypes, os
+f = os.open('x', os.O_RDWR | os.O_CREAT)
+os.write(f, b'before')
+told, tell = os.pipe()
+if os.fork() == 0:
+    ctypes.CDLL(None).daemon(1, 0)
+    os.write(f, b'daemon')
+    os._exit(0)
+os.close(tell)
+os.read(told, 1)
+os.write(f, b'after')";
+    let arguments = ["record", "-o", "run.iot", "--", "python3", "-c", script];
+    succeeds(place.path(), &arguments);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+    assert_eq!(std::fs::metadata(place.path().join("x")).unwrap().len(), 17);
+}
+
+#[test]
+fn what_is_appended_by_whatever_call_is_replayed_at_the_end() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "import os
+f = os.open('x', os.O_RDWR | os.O_CREAT)
+os.write(f, b'a' * 100)
+os.lseek(f, 40, 0)
+appends = 0x10
+assert os.pwritev(f, [b'b' * 7], 3, appends) == 7
+assert os.lseek(f, 0, 1) == 40
+assert os.pwritev(f, [b'c' * 9], -1, appends) == 9
+assert os.lseek(f, 0, 1) == 116
+import fcntl
+fcntl.fcntl(f, fcntl.F_SETFL, os.O_APPEND)
+assert os.pwrite(f, b'd' * 5, 2) == 5
+assert os.lseek(f, 0, 1) == 116
+assert os.write(f, b'e' * 4) == 4
+assert len(os.pread(f, 1000, 0)) == 125
+os.lseek(f, 0, 0)
+assert len(os.read(f, 1000)) == 125";
+    let arguments = ["record", "-o", "run.iot", "--", "python3", "-c", script];
+    succeeds(place.path(), &arguments);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "plain"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+}
+
+#[test]
 fn names_that_come_and_go_by_calls_that_are_not_recorded_do_not_stop_a_replay() {
     let place = tempfile::tempdir().unwrap();
     let script = "test -e p; mkfifo p; (echo bytes > p &); cat p; rm p; test -e x; env -u LD_PRELOAD cp /proc/version x; \
