@@ -21,6 +21,7 @@
 mod atomic {
     pub(crate) use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 }
+mod bytes;
 pub(crate) mod call;
 mod chosen;
 pub(crate) mod descriptor;

@@ -11,6 +11,6 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{calls, code, instructions, way_to_unwinder};
+pub(crate) use aarch64::{bytes, calls, code, instructions, way_to_libc, way_to_unwinder};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{calls, code, instructions, way_to_unwinder};
+pub(crate) use x86_64::{bytes, calls, code, instructions, way_to_libc, way_to_unwinder};

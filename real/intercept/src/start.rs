@@ -6,7 +6,9 @@
 //! and libc stays as it is.
 
 use crate::mode::{self, Mode};
-use crate::{chosen, hook, moment, next, patch, path, process, recorder, roomy, stage, system};
+use crate::{
+    bytes, chosen, hook, moment, next, patch, path, process, recorder, roomy, stage, system,
+};
 use iolab_trace::spool::Unseen;
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -27,6 +29,7 @@ unsafe extern "C" fn start(
     environment: *const *const c_char,
 ) {
     ENVIRONMENT.store(environment.cast_mut(), Ordering::Relaxed);
+    bytes::find();
     next::find_all();
     system::find_thread_flag();
     system::find_checker(variable(b"LD_PRELOAD"));

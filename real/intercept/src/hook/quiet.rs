@@ -2,14 +2,13 @@
 //! of streams that must be no cancellation points (`fopen` with a `c` in its mode, also that of `,ccs=`). They have no wrapper; their entry points lead here
 //! (`patch`).
 
-use crate::call::{Call, Returns};
-use crate::next;
+use crate::call::{Call, Returns, padded};
+use crate::next::{self, Next};
 use crate::{system, wrappers};
 use iolab_trace::{Class, Function, Layer};
 
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: i32, old: *mut i32) -> i32;
-}
+/// Past whoever stands in front of libc: a sanitizer would take `old` for memory of the program.
+static SET_CANCEL_STATE: Next = Next::new(c"pthread_setcancelstate");
 
 /// `PTHREAD_CANCEL_DISABLE` of glibc.
 const DISABLED: i32 = 1;
@@ -19,12 +18,13 @@ unsafe fn quietly(call: impl FnOnce() -> usize) -> usize {
     if system::is_single_threaded() {
         return call();
     }
-    let mut state = 0;
+    let mut state = 0_i32;
+    let old = &raw mut state as usize;
     // SAFETY: changes the calling thread's own state for the length of the call.
     unsafe {
-        pthread_setcancelstate(DISABLED, &mut state);
+        SET_CANCEL_STATE.call(padded([DISABLED as usize, old]));
         let result = call();
-        pthread_setcancelstate(state, &mut state);
+        SET_CANCEL_STATE.call(padded([state as usize, old]));
         result
     }
 }

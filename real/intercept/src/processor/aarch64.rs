@@ -1,5 +1,6 @@
 //! AArch64.
 
+pub(crate) mod bytes;
 pub(crate) mod calls;
 pub(crate) mod code;
 mod entry;
@@ -42,3 +43,24 @@ macro_rules! way_to_unwinder {
     };
 }
 pub(crate) use way_to_unwinder;
+
+/// A function of libc by its name, which leads to where `$way` says.
+macro_rules! way_to_libc {
+    ($name:literal, $way:ident) => {
+        std::arch::global_asm!(
+            ".text",
+            ".p2align 2",
+            concat!(".globl ", $name),
+            concat!(".hidden ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            "adrp x16, {way}",
+            "add x16, x16, :lo12:{way}",
+            "ldr x16, [x16]",
+            "br x16",
+            concat!(".size ", $name, ", . - ", $name),
+            way = sym $way,
+        );
+    };
+}
+pub(crate) use way_to_libc;

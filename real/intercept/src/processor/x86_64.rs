@@ -1,5 +1,6 @@
 //! x86-64.
 
+pub(crate) mod bytes;
 pub(crate) mod calls;
 pub(crate) mod code;
 mod entry;
@@ -40,3 +41,20 @@ macro_rules! way_to_unwinder {
     };
 }
 pub(crate) use way_to_unwinder;
+
+/// A function of libc by its name, which leads to where `$way` says.
+macro_rules! way_to_libc {
+    ($name:literal, $way:ident) => {
+        std::arch::global_asm!(
+            ".text",
+            concat!(".globl ", $name),
+            concat!(".hidden ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            "jmp qword ptr [rip + {way}]",
+            concat!(".size ", $name, ", . - ", $name),
+            way = sym $way,
+        );
+    };
+}
+pub(crate) use way_to_libc;

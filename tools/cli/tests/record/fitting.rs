@@ -89,6 +89,21 @@ fn sanitizers_start_first_and_what_they_start_is_recorded_too() {
     }
 }
 
+/// What this library does with its memory is no business of the program's.
+#[test]
+fn a_program_under_the_thread_sanitizer_hears_of_no_races_in_the_library() {
+    need("gcc", "gcc");
+    let (directory, work) = workshop();
+    let program = directory.path().join("without_races");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/record/guests/without_races.c");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-g", "-fsanitize=thread", "-o"]).arg(&program).arg(source);
+    assert!(gcc.status().unwrap().success(), "gcc -fsanitize=thread");
+    for said in same_in_every_way(&[program.to_str().unwrap()], &work) {
+        assert!(!said.contains("ThreadSanitizer"), "{said}");
+    }
+}
+
 #[test]
 fn a_program_that_filters_its_system_calls_is_not_killed_by_ours() {
     let (directory, work) = workshop();
