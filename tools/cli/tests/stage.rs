@@ -282,6 +282,22 @@ fn a_file_that_somebody_else_has_open_stays_at_home() {
 }
 
 #[test]
+fn a_file_of_which_a_lease_is_asked_goes_on_at_home_with_its_position() {
+    let laboratory = Laboratory::new();
+    let script = r#"python3 -c '
+import fcntl, os
+f = os.open("leased", os.O_RDWR | os.O_CREAT)
+os.write(f, b"before ")
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+assert fcntl.fcntl(f, fcntl.F_GETLEASE) == fcntl.F_WRLCK
+os.write(f, b"after")
+os.close(f)'; cat leased"#;
+    let output = laboratory.run("", script);
+    assert_eq!(out(&output), "before after", "{output:?}");
+    assert!(err(&output).contains("leased goes on at home"), "{output:?}");
+}
+
+#[test]
 fn a_program_that_is_executed_is_at_home() {
     let laboratory = Laboratory::new();
     let script =

@@ -219,6 +219,10 @@ impl Keeper {
                 Some((file, process)) => replaced(self.full(file, request.flags, process)),
                 None => (PASS, None),
             },
+            Question::Leave => match file.zip(talk.process()) {
+                Some((file, process)) => replaced(self.leave(file, request.flags, process)),
+                None => (PASS, None),
+            },
         }
     }
 

@@ -182,6 +182,10 @@ pub(super) fn around(call: &Call, perform: impl Fn() -> isize) -> isize {
         Class::Copy => copying::answered(call, room::vector(call, perform)),
         Class::Allocate => room::vector(call, || ranges::answered(call, perform())),
         Class::Write | Class::Truncate => room::vector(call, perform),
+        Class::Control if call.function == Function::FCNTL_LEASE => {
+            room::leave(call.fd as c_int);
+            perform()
+        }
         _ => perform(),
     }
 }

@@ -39,10 +39,12 @@ pub enum Question {
     LetGo = 9,
     /// All files at home are to be as their copies are.
     ShowAll = 10,
+    /// The file of the descriptor that comes along is asked for what its copy cannot have.
+    Leave = 11,
 }
 
 impl Question {
-    const ALL: [Question; 10] = [
+    const ALL: [Question; 11] = [
         Question::Hold,
         Question::Begin,
         Question::Join,
@@ -53,6 +55,7 @@ impl Question {
         Question::Full,
         Question::LetGo,
         Question::ShowAll,
+        Question::Leave,
     ];
 }
 

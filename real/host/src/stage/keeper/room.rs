@@ -1,4 +1,5 @@
-//! A write that met no room in the fast place: others come home, or the file itself does.
+//! A write that met no room in the fast place: others come home, or the file itself does. So does one of which is
+//! asked what a copy cannot have.
 
 use super::super::home;
 use super::super::journal::Entry;
@@ -13,6 +14,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Why a file that is open leaves the fast place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    Full,
+    Leased,
+}
+
+impl Leaving {
+    fn words(self) -> &'static str {
+        match self {
+            Leaving::Full => "the fast place is full",
+            Leaving::Leased => "a lease is asked for, which is about others who open it there",
+        }
+    }
+}
 
 impl Keeper {
     /// A write by that descriptor met no room. First others come home; if that is no help, this file does,
@@ -32,7 +49,16 @@ impl Keeper {
         if self.moved_files.load(Relaxed) != before {
             return Err(io::Error::from_raw_os_error(libc::EAGAIN));
         }
-        self.send_home(file, flags, process, home.home)
+        self.send_home(file, flags, process, (home.home, Leaving::Full))
+    }
+
+    /// A file by that descriptor is asked for what its copy cannot have.
+    pub(super) fn leave(&self, file: File, flags: i32, process: u32) -> io::Result<Option<File>> {
+        let status = file.metadata()?;
+        match self.table.find((status.dev(), status.ino())).filter(|it| !it.is_home) {
+            Some(home) => self.send_home(file, flags, process, (home.home, Leaving::Leased)),
+            None => Ok(None),
+        }
     }
 
     /// Has a file that is open go on at home. `flags` says that its process has one thread.
@@ -41,7 +67,7 @@ impl Keeper {
         file: File,
         flags: i32,
         process: u32,
-        inode: Inode,
+        (inode, why): (Inode, Leaving),
     ) -> io::Result<Option<File>> {
         if flags == 0 || !self.hold(inode) {
             return Ok(None);
@@ -58,7 +84,9 @@ impl Keeper {
         if replacement.is_some() {
             let _said = files.journal.add(&Entry::Home(inode));
             let name = files.staged.get(&inode).map(|it| it.name.clone()).unwrap_or_default();
-            eprintln!("iolab: stage: {} goes on at home, the fast place is full", name.display());
+            if why == Leaving::Full || !self.is_quiet {
+                eprintln!("iolab: stage: {} goes on at home, {}", name.display(), why.words());
+            }
             self.forget(&mut files, inode, &Entry::Home(inode));
         }
         Ok(replacement)

@@ -64,7 +64,7 @@ pub(crate) fn retried(
 fn make_room(fd: c_int) -> bool {
     let Some(place) = place() else { return false };
     let Some(file) = copy_behind(place, fd) else { return false };
-    if is_asked(place, fd, &file) {
+    if is_replaced(place, fd, &file, Question::Full) {
         return true;
     }
     static SAID: AtomicBool = AtomicBool::new(false);
@@ -74,13 +74,24 @@ fn make_room(fd: c_int) -> bool {
     false
 }
 
-fn is_asked(place: &FastPlace, fd: c_int, file: &StagedFile) -> bool {
+/// The file of a descriptor is about to be asked for a lease, which is about others who open it: its copy is also open to
+/// who keeps it. It goes on at home if the descriptor is the only way to it.
+pub(super) fn leave(fd: c_int) {
+    if let Some(place) = place()
+        && let Some(file) = copy_behind(place, fd)
+    {
+        is_replaced(place, fd, &file, Question::Leave);
+    }
+}
+
+/// Whether the descriptor leads home now, or there may be room.
+fn is_replaced(place: &FastPlace, fd: c_int, file: &StagedFile, question: Question) -> bool {
     let mask = kernel::block_signals();
     let line = Line::open(place);
     kernel::restore_signals(mask);
     let is_alone = c_int::from(crate::system::has_one_thread());
     let Ok(line) = line else { return false };
-    match ask(&line, Question::Full, is_alone, file.home, Some(fd), &[]) {
+    match ask(&line, question, is_alone, file.home, Some(fd), &[]) {
         Ok(Reply { answer: Answer::Again, .. }) => true,
         Ok(Reply { answer: Answer::Replace, .. }) => {
             let is_closed_on_exec = kernel::closes_on_exec(fd);
