@@ -146,6 +146,7 @@ pub fn finish(spools: &Spools<'_>, side: Side) -> Result<Trace, FinishError> {
         served::resolve(&mut gathered.events, &mut header);
     }
     missing::tell(spools, &gathered, &mut header);
+    missing::forget(&mut gathered.events);
     let mut events = gathered.events;
     outer_first(&mut events);
     adopt(&mut events);

@@ -50,6 +50,76 @@ pub enum Program {
     Unknown,
 }
 
+/// Why a program had no library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// It has no loader that would look for libraries.
+    Static,
+    /// It runs with other rights than who started it.
+    SetUser,
+    /// It was started with an environment that does not name the library.
+    Environment,
+    /// Its C library is another one.
+    ForeignLibc,
+    /// It is of 32 bits, or for another processor.
+    OtherMachine,
+}
+
+impl Missed {
+    /// All of them; their places in it are how they are written down.
+    pub const ALL: [Missed; 5] = [
+        Missed::Static,
+        Missed::SetUser,
+        Missed::Environment,
+        Missed::ForeignLibc,
+        Missed::OtherMachine,
+    ];
+
+    /// As people read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Missed::Static => "statically linked",
+            Missed::SetUser => "set-uid or set-gid",
+            Missed::Environment => "started without the variables of the run",
+            Missed::ForeignLibc => "of another C library than glibc",
+            Missed::OtherMachine => "of 32 bits or for another processor",
+        }
+    }
+}
+
+/// What was seen of a program before it was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreseen {
+    /// It has what it needs to load the library.
+    Loads,
+    /// It will not.
+    Misses(Missed),
+    /// Nobody looked, or nothing was to be seen.
+    Unknown,
+}
+
+impl Foreseen {
+    /// As the offset of a record that starts a program.
+    pub fn code(self) -> i64 {
+        match self {
+            Foreseen::Unknown => -1,
+            Foreseen::Loads => 0,
+            Foreseen::Misses(why) => why as i64 + 1,
+        }
+    }
+
+    /// From the offset of such a record.
+    pub fn of_code(code: i64) -> Foreseen {
+        match usize::try_from(code) {
+            Err(_) => Foreseen::Unknown,
+            Ok(0) => Foreseen::Loads,
+            Ok(place) => {
+                Missed::ALL.get(place - 1).map_or(Foreseen::Unknown, |&why| Foreseen::Misses(why))
+            }
+        }
+    }
+}
+
 /// Runtimes that must be first.
 const FIRST: [&[u8]; 6] = [
     b"libasan.so",

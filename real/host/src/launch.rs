@@ -4,8 +4,7 @@
 //! in the same group); while it waits, the launcher calls its [`Watcher`] again and again.
 
 use crate::{inherited, limits};
-use iolab_segment::Missed;
-use iolab_trace::program::{self, Program};
+use iolab_trace::program::{self, Missed, Program};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

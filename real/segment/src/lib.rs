@@ -51,7 +51,7 @@ pub use sealed::{PLANS_VARIABLE, share as share_bytes, shared as shared_bytes};
 pub use slab::{Ledger, Slab};
 pub use system::release_pages;
 pub use system::{Descriptor, birth_of};
-pub use tally::{Figures, Missed, TALLY_VARIABLE, Tally};
+pub use tally::{Figures, TALLY_VARIABLE, Tally};
 
 /// The variable that tells processes where the segment is.
 pub const VARIABLE: &str = "IOLAB_RUN";

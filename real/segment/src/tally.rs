@@ -4,6 +4,7 @@
 //! Costs: a process that starts opens and maps it once; a file adds its calls when it is closed.
 
 use crate::page;
+use iolab_trace::program::Missed;
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -20,42 +21,6 @@ const FILES: usize = 4096;
 const REGISTERS: usize = 4096;
 /// Places of the table that are looked at for a file.
 const PROBES: usize = 16;
-
-/// Why a program of the run had no library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
-    /// It has no loader that would look for libraries.
-    Static,
-    /// It runs with other rights than who started it.
-    SetUser,
-    /// It was started with an environment that does not name the library.
-    Environment,
-    /// Its C library is another one.
-    ForeignLibc,
-    /// It is of 32 bits, or for another processor.
-    OtherMachine,
-}
-
-impl Missed {
-    const ALL: [Missed; 5] = [
-        Missed::Static,
-        Missed::SetUser,
-        Missed::Environment,
-        Missed::ForeignLibc,
-        Missed::OtherMachine,
-    ];
-
-    /// As people read it.
-    pub fn words(self) -> &'static str {
-        match self {
-            Missed::Static => "statically linked",
-            Missed::SetUser => "set-uid or set-gid",
-            Missed::Environment => "started without the variables of the run",
-            Missed::ForeignLibc => "of another C library than glibc",
-            Missed::OtherMachine => "of 32 bits or for another processor",
-        }
-    }
-}
 
 #[repr(C)]
 struct Page {

@@ -3,6 +3,7 @@
 
 use super::Spools;
 use super::gather::{Gathered, Process};
+use crate::program::Foreseen;
 use crate::spool::{LeftOut, Lost, Unseen, control, read_u32, read_u64};
 use crate::{Event, Function, Header};
 use iolab_vocab::Nanos;
@@ -55,7 +56,8 @@ fn absent_programs(spools: &Spools<'_>, gathered: &Gathered, header: &Header) ->
     let pid = spools.launch.pid;
     let is_preloaded = spools.launch.mounted_over.is_empty();
     if is_preloaded && pid != 0 && !images.contains_key(&pid) {
-        absent.insert(spools.launch.command.first().cloned().unwrap_or_default());
+        let path = spools.launch.command.first().cloned().unwrap_or_default();
+        absent.insert((path, why(Foreseen::Unknown)));
     }
     for event in started(&gathered.events) {
         let pid = event.argument as u32;
@@ -63,15 +65,33 @@ fn absent_programs(spools: &Spools<'_>, gathered: &Gathered, header: &Header) ->
             images.get(&pid).is_some_and(|starts| starts.range(event.start..).next().is_some());
         if event.argument > 0 && !loaded {
             let path = event.file.index().and_then(|at| header.files.get(at));
-            absent.insert(path.map_or("?".to_owned(), |file| file.path.clone()));
+            let path = path.map_or("?".to_owned(), |file| file.path.clone());
+            absent.insert((path, why(Foreseen::of_code(event.offset))));
         }
     }
     absent
         .into_iter()
-        .map(|path| {
-            format!("{path} did not load the library (static, set-uid, or without its environment)")
-        })
+        .map(|(path, why)| format!("{path} did not load the library ({why})"))
         .collect()
+}
+
+/// Why a program may have left nothing.
+fn why(foreseen: Foreseen) -> &'static str {
+    match foreseen {
+        Foreseen::Misses(why) => why.words(),
+        Foreseen::Loads => "ended before it could, or its loader left it out",
+        Foreseen::Unknown => "static, set-uid, or without its environment",
+    }
+}
+
+/// What was only written down for [`tell`].
+pub(super) fn forget(events: &mut [Event]) {
+    let starts = events.iter_mut().filter(|event| starts_program(event.function));
+    starts.for_each(|event| event.offset = -1);
+}
+
+fn starts_program(function: Function) -> bool {
+    matches!(function, Function::EXEC | Function::POSIX_SPAWN)
 }
 
 /// When each process number began a new image.

@@ -119,6 +119,33 @@ fn an_append_goes_where_another_description_left_the_end() {
 }
 
 #[test]
+fn an_append_goes_to_the_end_whoever_asks_for_it_and_by_whatever_call() {
+    let (once, not) = (crate::APPENDS_ONCE, crate::APPENDS_NOT);
+    let flagged = |function, at, offset, argument| Record {
+        offset,
+        argument,
+        ..record(function, 1, (at, at + 10), 10)
+    };
+    let set = |at, argument| Record { argument, ..record(Function::FCNTL_SETFL, 1, (at, at), 0) };
+    let trace = finish_one(&[
+        named(1, "/f"),
+        Record { argument: 2, length: 100, ..record(Function::OPEN, 1, (1000, 1010), 3) },
+        flagged(Function::PWRITEV2, 1100, 2, once),
+        flagged(Function::WRITEV, 1200, -1, once),
+        flagged(Function::PWRITE, 1300, 5, -1),
+        set(1400, 0o2002),
+        flagged(Function::PWRITE, 1500, 5, -1),
+        flagged(Function::PWRITEV2, 1600, 7, not),
+        flagged(Function::WRITE, 1700, -1, -1),
+        set(1800, 2),
+        record(Function::READ, 1, (1900, 1910), 0),
+    ]);
+    let moved = trace.events.iter().filter(|event| event.function.class().moves_data());
+    let places: Vec<_> = moved.map(|event| event.offset).collect();
+    assert_eq!(places, [100, 110, 5, 120, 7, 130, 140]);
+}
+
+#[test]
 fn appends_of_threads_share_no_byte_whatever_an_open_between_them_tells() {
     let offsets = |waiting: Record, opening: Record| {
         let first =
@@ -277,6 +304,30 @@ fn a_program_is_absent_unless_an_image_of_its_process_began_after_the_start() {
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("/bin/child did not load the library"), "{told:?}");
     }
+}
+
+#[test]
+fn a_program_is_absent_for_the_reason_that_was_seen_when_it_was_started() {
+    use crate::program::{Foreseen, Missed};
+    let told = |foreseen: Foreseen, function: Function| {
+        let start = record(function, 1, (1200, 1200), 0);
+        let start = Record { argument: 101, offset: foreseen.code(), ..start };
+        let trace = finish_one(&[named(1, "/bin/child"), start]);
+        assert_eq!(trace.events[0].offset, -1);
+        trace.header.losses.unseen[0].clone()
+    };
+    for (foreseen, why) in [
+        (Foreseen::Misses(Missed::Static), "(statically linked)"),
+        (Foreseen::Misses(Missed::OtherMachine), "(of 32 bits or for another processor)"),
+        (Foreseen::Misses(Missed::Environment), "(started without the variables of the run)"),
+        (Foreseen::Loads, "(ended before it could, or its loader left it out)"),
+        (Foreseen::Unknown, "(static, set-uid, or without its environment)"),
+    ] {
+        let line = format!("/bin/child did not load the library {why}");
+        assert_eq!(told(foreseen, Function::EXEC), line);
+        assert_eq!(told(foreseen, Function::POSIX_SPAWN), line);
+    }
+    assert_eq!(Foreseen::of_code(77), Foreseen::Unknown);
 }
 
 #[test]

@@ -6,12 +6,13 @@
 
 use super::record::record_of;
 use super::{naming, program};
-use crate::call::{Call, Returns, padded};
+use crate::call::{ABSENT, Call, Returns, padded};
 use crate::mode::{self, Mode};
 use crate::moment::{self, Moment, moment};
 use crate::recorder::{self, Record};
 use crate::{next, path, process, stage, system};
 use iolab_trace::Function;
+use iolab_trace::program::Foreseen;
 
 pub(super) fn record(
     function: Function,
@@ -72,6 +73,10 @@ unsafe fn started(call: &Call) -> isize {
     unsafe {
         let adapted = program::of_spawn(call);
         let given = adapted.as_ref().map_or(call, program::Adapted::call);
+        let foreseen = match call.path != ABSENT && call.path != 0 {
+            true => program::foreseen(path::text(call.path), call.environment),
+            false => Foreseen::Unknown,
+        };
         let start = recorder::now();
         let result = given.perform_next();
         let times = (start, recorder::now());
@@ -84,6 +89,7 @@ unsafe fn started(call: &Call) -> isize {
             let failed = (-4095..0).contains(&result);
             let shown = if call.returns == Returns::Pointer && !failed { 0 } else { result };
             push(Record {
+                offset: foreseen.code(),
                 length: if call.has_actions() { 1 } else { -1 },
                 ..of(call.function, number, child, times, shown as i64)
             });
@@ -131,7 +137,7 @@ unsafe fn name(text: usize) -> u32 {
 
 /// Before the program is replaced: `argument` of the event is the process that calls, which may be
 /// a vfork child.
-unsafe fn before_exec(call: &Call, text: usize) {
+unsafe fn before_exec(call: &Call, text: usize, file: &[u8], environment: usize) {
     let moment = moment();
     if moment == Moment::Idle {
         return;
@@ -144,8 +150,10 @@ unsafe fn before_exec(call: &Call, text: usize) {
         }
         stage::before_path(text);
         let number = if text == 0 { 0 } else { name(text) };
+        let foreseen = program::foreseen(file, environment).code();
         let now = recorder::now();
-        record(Function::EXEC, number, i64::from(system::process_number()), (now, now), 0);
+        let pid = i64::from(system::process_number());
+        push(Record { offset: foreseen, ..of(Function::EXEC, number, pid, (now, now), 0) });
     }
 }
 
@@ -164,13 +172,13 @@ unsafe fn exec(next: &'static next::Next, a: [usize; 3], text: usize) -> i32 {
     let call = Call::new(Function::EXEC, Returns::Int, next, padded(a));
     // SAFETY: the guest's own arguments.
     unsafe {
-        before_exec(&call, text);
         let mut buffer = path::Buffer::new();
         let file = match text {
             // Of `fexecve`, or no program's at all.
             0 => path::of_descriptor(a[0] as i32, &mut buffer),
             text => path::text(text),
         };
+        before_exec(&call, text, file, a[2]);
         let adapted = program::of_exec(&call, file, 2);
         let given = adapted.as_ref().map_or(&call, program::Adapted::call);
         after_exec(&call, given.perform_next())
@@ -211,10 +219,10 @@ pub(crate) unsafe extern "C-unwind" fn execveat(
     let call = Call::new(Function::EXEC, Returns::Int, &next::execveat, padded(a));
     // SAFETY: the guest's own arguments.
     unsafe {
-        before_exec(&call, path);
         let mut buffer = path::Buffer::new();
         let name = if path == 0 { b"" } else { path::text(path) };
         let file = path::absolute(directory as i32, name, &mut buffer);
+        before_exec(&call, path, file, environment);
         let adapted = program::of_exec(&call, file, 3);
         let given = adapted.as_ref().map_or(&call, program::Adapted::call);
         after_exec(&call, given.perform_next())

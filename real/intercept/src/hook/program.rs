@@ -8,8 +8,7 @@ use crate::call::{ABSENT, Call};
 use crate::mode::{self, Mode};
 use crate::stage::{self, tally};
 use crate::{path, recorder, system};
-use iolab_segment::Missed;
-use iolab_trace::program::{self, Program, must_be_first};
+use iolab_trace::program::{self, Foreseen, Missed, Program, must_be_first};
 use iolab_trace::spool::Unseen;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -87,27 +86,50 @@ pub(super) fn own_environment() -> usize {
     unsafe { environ as usize }
 }
 
+/// What a recording is to know of a program before it is started with that environment.
+///
+/// # Safety
+/// The environment is the guest's own.
+pub(super) unsafe fn foreseen(file: &[u8], environment: usize) -> Foreseen {
+    if !mode::get().has(Mode::RECORD_POSIX) {
+        return Foreseen::Unknown;
+    }
+    // SAFETY: the caller's promise.
+    let is_given = unsafe { given(environment) }.is_some();
+    let seen = seen(file, SCRIPTS);
+    match (missed(&seen, is_given), seen.kind) {
+        (Some(why), _) => Foreseen::Misses(why),
+        (None, Program::Unknown) => Foreseen::Unknown,
+        (None, _) => Foreseen::Loads,
+    }
+}
+
+/// Why a program will not load the library, if that can be seen.
+fn missed(seen: &Seen, is_given: bool) -> Option<Missed> {
+    match seen.kind {
+        Program::Unknown => None,
+        Program::Static => Some(Missed::Static),
+        Program::Foreign => Some(Missed::ForeignLibc),
+        Program::OtherMachine => Some(Missed::OtherMachine),
+        _ if seen.has_other_rights => Some(Missed::SetUser),
+        _ => (!is_given).then_some(Missed::Environment),
+    }
+}
+
 /// What kind of program is about to be started. Who wants to know hears of one that will not load the library.
 fn started(program: &[u8], is_given: bool) -> Option<Program> {
     if !is_given && !tally::is_wanted() && !stage::is_any_fast() {
         return None;
     }
-    let Seen { kind, has_other_rights } = seen(program, SCRIPTS);
-    let missed = match kind {
-        Program::Unknown => None,
-        Program::Static => Some(Missed::Static),
-        Program::Foreign => Some(Missed::ForeignLibc),
-        Program::OtherMachine => Some(Missed::OtherMachine),
-        _ if has_other_rights => Some(Missed::SetUser),
-        _ => (!is_given).then_some(Missed::Environment),
-    };
+    let seen = seen(program, SCRIPTS);
+    let missed = missed(&seen, is_given);
     if let Some(why) = missed {
         tally::miss(program, why);
     }
     if missed.is_some() || !is_given {
         stage::before_stranger();
     }
-    Some(kind)
+    Some(seen.kind)
 }
 
 unsafe fn adapt(call: &Call, program: &[u8], environment: usize, at: usize) -> Option<Adapted> {

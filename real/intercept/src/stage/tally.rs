@@ -2,7 +2,8 @@
 //! calls, and what went past the library. Without a page of the run to write to, nothing is counted.
 
 use iolab_policy::insitu::Call;
-use iolab_segment::{Missed, TALLY_VARIABLE, Tally};
+use iolab_segment::{TALLY_VARIABLE, Tally};
+use iolab_trace::program::Missed;
 use iolab_trace::spool::Unseen;
 use std::ffi::CString;
 use std::sync::OnceLock;

@@ -125,7 +125,7 @@ fn not_reached(figures: &Figures) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolab_segment::Missed;
+    use iolab_trace::program::Missed;
 
     #[test]
     fn a_line_says_what_was_applied() {
