@@ -261,7 +261,7 @@ fn a_process_keeps_its_descriptors_when_strace_begins_to_say_its_number_and_when
         let trace = import::strace(&text).unwrap();
         let written = trace.events.iter().filter(|it| it.function.name() == "write");
         let places: Vec<_> = written.map(|it| (it.process, it.offset)).collect();
-        assert_eq!(places, [(0, 0), (1, 3), (0, 6), (0, 9)], "{text}");
+        assert_eq!(places, [(0, 0), (0, 6), (0, 9), (1, 3)], "{text}");
         assert!(trace.header.losses.lost_calls.is_empty(), "{:?}", trace.header.losses);
         let pids: Vec<_> =
             trace.header.processes.iter().map(|it| (it.pid, it.parent_pid)).collect();
