@@ -146,7 +146,7 @@ mod tests {
         let renamed = Event { argument: 2, ..call(0, Function::RENAME, (1, 2)) };
         let write = call(0, Function::WRITE, (5, 9));
         let open = call(2, Function::OPEN, (6, 7));
-        assert_eq!(sizes_of(vec![renamed, write, open.clone()]), []);
+        assert_eq!(sizes_of(vec![renamed, write, open]), []);
         assert_eq!(sizes_of(vec![write, open]), [(1, 10)]);
     }
 }

@@ -117,7 +117,7 @@ mod tests {
             ..Event::of(function)
         };
         let fork = row(0, 50, Function::FORK);
-        trace.events = vec![row(1, 10, Function::CLOSE), fork.clone(), row(2, 60, Function::CLOSE)];
+        trace.events = vec![row(1, 10, Function::CLOSE), fork, row(2, 60, Function::CLOSE)];
         let images = Images::new(&trace);
         assert_eq!(images.children(&fork), [2]);
         assert_eq!(images.parent(2), Some(0));
