@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// Of a forked copy: the process that the state in memory belonged to before.
+static PARENT: AtomicU32 = AtomicU32::new(0);
 /// What sets a forked child up: a `fn()`, null before start.
 static SET_UP: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -49,13 +51,27 @@ pub(crate) fn enter_child() {
 
 /// Takes note that this is a process of its own.
 pub(crate) fn settle() {
-    NUMBER.store(system::process_number(), Ordering::Relaxed);
+    let number = system::process_number();
+    let before = NUMBER.swap(number, Ordering::Relaxed);
+    if before != 0 && before != number {
+        PARENT.store(before, Ordering::Relaxed);
+    }
     mode::mark().store(1, Ordering::Relaxed);
 }
 
 /// Number of the process the state belongs to.
 pub(crate) fn number() -> u32 {
     NUMBER.load(Ordering::Relaxed)
+}
+
+/// Who made this process. Of a forked copy that is known for good, when its parent may have ended long since and the
+/// system names another one.
+pub(crate) fn parent() -> u32 {
+    match PARENT.load(Ordering::Relaxed) {
+        // SAFETY: takes no arguments.
+        0 => unsafe { system::raw3(libc::SYS_getppid, 0, 0, 0) as u32 },
+        parent => parent,
+    }
 }
 
 /// Whether the caller is the process the state belongs to, and not a vfork child on borrowed

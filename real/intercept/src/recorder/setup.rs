@@ -400,13 +400,11 @@ fn fill_head(base: *mut u8, index: u32) {
         // SAFETY: within the head, which is mapped and allocated.
         unsafe { (base.add(at) as *mut u32).write(value) }
     };
-    // SAFETY: takes no arguments.
-    let parent = unsafe { system::raw3(libc::SYS_getppid, 0, 0, 0) } as u32;
     let words = [
         (head::VERSION, SPOOL_VERSION),
         (head::CHUNK_BYTES, CHUNK_BYTES as u32),
         (head::PID, process::number()),
-        (head::PARENT, parent),
+        (head::PARENT, process::parent()),
         (head::RANK, RANK.load(Ordering::Relaxed)),
         (head::INDEX, index),
         (head::SIZE, SIZE.load(Ordering::Relaxed)),
