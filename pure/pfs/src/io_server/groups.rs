@@ -245,7 +245,11 @@ impl Group {
         let new = || Member { session: None, is_gone: false, result: None, request: None };
         let member = self.members.entry(rank).or_insert_with(new);
         (member.session, member.is_gone, member.request) = (Some(session), false, Some(request));
-        member.result.get_or_insert(result);
+        // Who comes again may have given the call up since: then nobody is to hear that it went well.
+        let known = member.result.get_or_insert(result);
+        if known.is_ok() {
+            *known = result;
+        }
         self.is_last |= last;
     }
 
@@ -304,13 +308,37 @@ mod tests {
 
     /// What is answered to a rank of three that comes to a collective of its own session's.
     fn arrives(groups: &mut Groups, rank: u32, sequence: u64) -> Vec<Reply> {
-        let (group, request) = (OpenNumber(1), Request(sequence));
-        let (result, previous) = (Code::OK, Code::OK);
+        arrives_with(groups, rank, (sequence, Request(sequence)), Code::OK)
+    }
+
+    /// The same by that request, with a result.
+    fn arrives_with(
+        groups: &mut Groups,
+        rank: u32,
+        (sequence, request): (u64, Request),
+        result: Code,
+    ) -> Vec<Reply> {
+        let (group, previous) = (OpenNumber(1), Code::OK);
         let arrival = Arrival { group, size: 3, rank, sequence, result, previous, last: false };
         let mut out = Vec::new();
         let from = (SessionId(rank.into()), request);
         groups.arrive(Nanos::ZERO, WAIT, from, arrival, &mut out);
         out
+    }
+
+    #[test]
+    fn who_gave_up_after_it_had_come_well_makes_the_call_fail_for_all_who_come_later() {
+        let mut groups = Groups::default();
+        assert_eq!(arrives(&mut groups, 0, 3), []);
+        assert_eq!(arrives_with(&mut groups, 0, (3, Request(9)), Code::TIMED_OUT), []);
+        // And not the other way round.
+        assert_eq!(arrives_with(&mut groups, 0, (3, Request(10)), Code::OK), []);
+        assert_eq!(arrives(&mut groups, 1, 3), []);
+        let told = arrives(&mut groups, 2, 3);
+        let failed = || Message::Verdict { result: Code::TIMED_OUT, rank: 0 };
+        let requests = [(0, 10), (1, 3), (2, 3)];
+        let expected = requests.map(|(rank, number)| (SessionId(rank), Request(number), failed()));
+        assert_eq!(told, expected);
     }
 
     #[test]
