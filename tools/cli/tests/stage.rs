@@ -295,6 +295,7 @@ os.close(f)'; cat leased"#;
     let output = laboratory.run("", script);
     assert_eq!(out(&output), "before after", "{output:?}");
     assert!(err(&output).contains("leased goes on at home"), "{output:?}");
+    assert!(err(&output).contains("1 file of 7 B moved home"), "{output:?}");
 }
 
 #[test]

@@ -463,15 +463,20 @@ impl Keeper {
         self.copied(inode, brought.map(|(_, is_whole)| is_whole))
     }
 
+    /// A copy is at home with all its bytes.
+    fn count_moved(&self, staged: &Staged) {
+        let bytes = staged.copy.metadata().map_or(0, |it| it.len());
+        self.moved_files.fetch_add(1, Relaxed);
+        self.moved_bytes.fetch_add(bytes, Relaxed);
+    }
+
     fn copied(&self, inode: Inode, brought: io::Result<bool>) -> Attempt {
         let mut files = self.files();
         let Some(staged) = files.staged.get_mut(&inode) else { return Attempt::Over };
         let is_whole = matches!(brought, Ok(true));
         match staged.residence.step(Event::Copied { is_whole }) {
             Step::Finish => {
-                let bytes = staged.copy.metadata().map_or(0, |it| it.len());
-                self.moved_files.fetch_add(1, Relaxed);
-                self.moved_bytes.fetch_add(bytes, Relaxed);
+                self.count_moved(staged);
                 self.forget(&mut files, inode, &Entry::Home(inode));
                 Attempt::Over
             }

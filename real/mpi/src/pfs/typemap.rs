@@ -503,7 +503,9 @@ mod tests {
             in_file: in_memory,
         };
         let mut rows = Vec::new();
-        [row(1, 0), row(7, 4), row(2, 0), row(7, 4)].map(|row| add(&mut rows, row));
+        [row(1, 0), row(7, 4), row(2, 0), row(7, 4)]
+            .into_iter()
+            .for_each(|row| add(&mut rows, row));
         assert_eq!(rows, [Numbers { count: 2, ..row(7, 4) }]);
     }
 

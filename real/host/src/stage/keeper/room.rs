@@ -83,7 +83,9 @@ impl Keeper {
         }
         if replacement.is_some() {
             let _said = files.journal.add(&Entry::Home(inode));
-            let name = files.staged.get(&inode).map(|it| it.name.clone()).unwrap_or_default();
+            let staged = files.staged.get(&inode);
+            staged.into_iter().for_each(|it| self.count_moved(it));
+            let name = staged.map(|it| it.name.clone()).unwrap_or_default();
             if why == Leaving::Full || !self.is_quiet {
                 eprintln!("iolab: stage: {} goes on at home, {}", name.display(), why.words());
             }
