@@ -835,9 +835,9 @@ mod tests {
             ..Wish::default()
         };
         let is_bound = || serving_node(&directory).map(|node| node.is_some_and(|it| it.is_bound));
-        drop(Instance::take_for(&directory, &wish, Life::Bound).map(|_| {
-            assert_eq!(is_bound(), Ok(true));
-        }));
+        let bound = Instance::take_for(&directory, &wish, Life::Bound).unwrap();
+        assert_eq!(is_bound(), Ok(true));
+        drop(bound);
         let instance = Instance::take(&directory, &wish).unwrap();
         assert_eq!(serving(&directory), Ok(Some(std::process::id())));
         assert_eq!(is_bound(), Ok(false));
