@@ -40,7 +40,7 @@ pub enum PeerAction<P> {
     Welcome {
         /// Which.
         peer: Peer,
-        /// Whether its session is known here.
+        /// Whether its session is known here, or was never: nothing that it has asked was forgotten.
         known: bool,
     },
     /// A reply on its way.

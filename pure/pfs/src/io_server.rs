@@ -601,7 +601,7 @@ impl IoServer {
     fn told_by_peer(&mut self, now: Nanos, event: PeerEvent, out: &mut Vec<Action>) {
         match event {
             PeerEvent::Up { peer, session } => {
-                out.extend(self.serving.sessions.up(peer, session).map(Action::Peer));
+                out.extend(self.serving.sessions.up(peer, session, true).map(Action::Peer));
             }
             PeerEvent::Lost { peer, ended } => {
                 let Some(id) = self.serving.sessions.lost(now, peer) else { return };

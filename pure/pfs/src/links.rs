@@ -230,8 +230,9 @@ impl<C, P: Clone> Link<C, P> {
         (self.state, self.silent_since, self.heard, self.pinged) = (State::Up, now, now, now);
         self.is_given_up = false;
         let mut lost = Vec::new();
-        if !is_new && !known {
-            // The same life has forgotten the session: it may have carried out what changes something.
+        // The manager of names keeps its answers over its lives; what others do again in a new one is what it was.
+        if !known && (!is_new || self.party == Party::Metadata) {
+            // The session is forgotten: what changes something may have been carried out.
             let changing = |asked: &Asked<C, P>| asked.change.is_some() && asked.is_sent;
             let numbers: Vec<Request> = self
                 .asked
@@ -475,6 +476,23 @@ mod tests {
         link.ask(at(50_000), question(), None, 2, out);
         link.ask_briefly(at(50_100), question(), None, 3, out);
         assert_eq!(given_up(&mut link, 50_100), (58_000, vec![2, 3]));
+    }
+
+    #[test]
+    fn what_a_forgotten_session_had_changed_is_done_again_by_servers_and_not_by_the_manager() {
+        let change = || Message::MakeDirectory { path: b"/d".to_vec(), mode: 0o755 };
+        let lost = |party, known| {
+            let (mut link, out) =
+                (Link::<u32, ()>::new(party, at(8_000)), &mut Vec::<Wished>::new());
+            link.connected(at(0), Incarnation(1), false, out);
+            link.ask(at(0), change(), None, 1, out);
+            link.ask(at(0), question(), None, 2, out);
+            link.disconnected(at(1), out);
+            link.connected(at(2), Incarnation(2), known, out).lost
+        };
+        assert_eq!(lost(Party::Metadata, false), [1]);
+        assert_eq!(lost(Party::Metadata, true), [0; 0]);
+        assert_eq!(lost(Party::Server(0), false), [0; 0]);
     }
 
     #[test]

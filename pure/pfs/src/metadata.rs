@@ -76,6 +76,8 @@ pub struct Metadata {
     settings: Settings,
     names: Names,
     sessions: Sessions<()>,
+    /// Sessions may have been forgotten with their answers: some have expired, or a journal that began anew has left them out.
+    forgets: bool,
     /// Number of the last record.
     last: u64,
     /// All records up to this one are written.
@@ -117,6 +119,7 @@ impl Metadata {
             settings,
             names: Names::new(),
             sessions: Sessions::default(),
+            forgets: false,
             last: 0,
             durable: 0,
             has_failed: false,
@@ -137,6 +140,7 @@ impl Metadata {
             (manager.last, manager.durable) = (record.sequence, record.sequence);
             if let Some(&Change::Numbers { sequence, .. }) = record.changes.last() {
                 (manager.last, manager.durable) = (sequence, sequence);
+                manager.forgets = true;
                 manager.checkpoints.begins();
             }
         }
@@ -457,7 +461,7 @@ impl Metadata {
     fn told_by_peer(&mut self, now: Nanos, event: PeerEvent, out: &mut Vec<Action>) {
         match event {
             PeerEvent::Up { peer, session } => {
-                out.extend(self.sessions.up(peer, session).map(Action::Peer));
+                out.extend(self.sessions.up(peer, session, self.forgets).map(Action::Peer));
             }
             PeerEvent::Lost { peer, ended } => {
                 let id = self.sessions.lost(now, peer);
@@ -504,6 +508,7 @@ impl Machine for Metadata {
             }
             Event::Woke => {
                 for id in self.sessions.expired(now, self.settings.session_timeout) {
+                    self.forgets = true;
                     self.end_session(id, out);
                 }
                 for party in self.links.parties() {
@@ -522,6 +527,38 @@ impl Machine for Metadata {
 mod tests {
     use super::*;
     use crate::Buffer;
+
+    fn is_known(manager: &mut Metadata, now: u64, session: u128) -> bool {
+        let mut actions = Vec::new();
+        let (peer, session) = (Peer(session as u32), SessionId(session));
+        manager.step(Nanos(now), Event::Peer(PeerEvent::Up { peer, session }), &mut actions);
+        let welcome = actions.iter().find_map(|action| match action {
+            Action::Peer(PeerAction::Welcome { known, .. }) => Some(*known),
+            _ => None,
+        });
+        welcome.expect("it is welcome")
+    }
+
+    #[test]
+    fn a_session_is_unknown_only_where_some_may_have_been_forgotten() {
+        let settings = Settings::usual(1);
+        let mut manager = Metadata::recover(settings, []).unwrap();
+        assert!(is_known(&mut manager, 1, 1), "nobody was ever here");
+        let mut actions = Vec::new();
+        let lost = Event::Peer(PeerEvent::Lost { peer: Peer(1), ended: false });
+        manager.step(Nanos(2), lost, &mut actions);
+        manager.step(Nanos(8_000_000_003), Event::Woke, &mut actions);
+        assert!(!is_known(&mut manager, 8_000_000_004, 1), "it has expired");
+        assert!(is_known(&mut manager, 8_000_000_005, 1));
+        assert!(!is_known(&mut manager, 8_000_000_006, 2), "it may have expired, too");
+
+        // A journal that begins with a state has no answers of those who had expired before.
+        let numbers = Change::Numbers { inode: Inode(9), open: OpenNumber(9), sequence: 7 };
+        let (asked, answer) = (None, Message::Done);
+        let state = Record { sequence: 1, asked, answer, changes: vec![numbers] }.encode(0);
+        let mut anew = Metadata::recover(settings, [&state[..]]).unwrap();
+        assert!(!is_known(&mut anew, 1, 1));
+    }
 
     #[test]
     fn payload_that_no_request_to_the_manager_has_is_given_back() {

@@ -52,13 +52,15 @@ pub(crate) struct Sessions<S> {
 }
 
 impl<S: Default> Sessions<S> {
-    /// A session has a connection: it is welcome there, and ends the one that it had.
+    /// A session has a connection: it is welcome there, and ends the one that it had. `forgets` says that it may have been
+    /// known before, with answers; where that cannot be, it counts as known.
     pub(crate) fn up<P>(
         &mut self,
         peer: Peer,
         id: SessionId,
+        forgets: bool,
     ) -> impl Iterator<Item = PeerAction<P>> + use<S, P> {
-        let known = self.of.contains_key(&id);
+        let known = !forgets || self.of.contains_key(&id);
         let session = self.of.entry(id).or_default();
         self.lost.remove(&(session.lost_at, id));
         let before = session.peer.replace(peer);
