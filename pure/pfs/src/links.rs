@@ -233,7 +233,10 @@ impl<C, P: Clone> Link<C, P> {
         // The manager of names keeps its answers over its lives; what others do again in a new one is what it was.
         if !known && (!is_new || self.party == Party::Metadata) {
             // The session is forgotten: what changes something may have been carried out.
-            let changing = |asked: &Asked<C, P>| asked.change.is_some() && asked.is_sent;
+            // A file that a forgotten session had open is closed; to say so again changes nothing.
+            let closes = |asked: &Asked<C, P>| matches!(asked.message, Message::Close { .. });
+            let changing =
+                |asked: &Asked<C, P>| asked.change.is_some() && asked.is_sent && !closes(asked);
             let numbers: Vec<Request> = self
                 .asked
                 .iter()
@@ -487,6 +490,7 @@ mod tests {
             link.connected(at(0), Incarnation(1), false, out);
             link.ask(at(0), change(), None, 1, out);
             link.ask(at(0), question(), None, 2, out);
+            link.ask(at(0), Message::Close { open: crate::OpenNumber(1) }, None, 3, out);
             link.disconnected(at(1), out);
             link.connected(at(2), Incarnation(2), known, out).lost
         };
