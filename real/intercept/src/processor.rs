@@ -5,6 +5,24 @@
 //! `instructions` are short pieces in the midst of other code, `entry` the functions that Rust cannot
 //! define (variadic ones, those that return twice), `calls` the system calls.
 
+/// A function in a processor's own words by a name that only this library sees; the operands of its lines come last.
+macro_rules! hidden_function {
+    ($name:literal, [$($line:literal,)*], $($operands:tt)*) => {
+        std::arch::global_asm!(
+            ".text",
+            ".p2align 4",
+            concat!(".globl ", $name),
+            concat!(".hidden ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            $($line,)*
+            concat!(".size ", $name, ", . - ", $name),
+            $($operands)*
+        );
+    };
+}
+pub(crate) use hidden_function;
+
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 #[cfg(target_arch = "x86_64")]

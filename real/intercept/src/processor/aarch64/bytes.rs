@@ -65,17 +65,7 @@ pub(crate) unsafe extern "C" fn compared() {
 /// `strlen`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn length() {
-    naked_asm!(
-        "mov x1, x0",
-        "mov x0, #0",
-        "2:",
-        "ldrb w2, [x1, x0]",
-        "cbz w2, 3f",
-        "add x0, x0, #1",
-        "b 2b",
-        "3:",
-        "ret",
-    )
+    naked_asm!("mov x1, #-1", "b {within}", within = sym length_within)
 }
 
 /// `strnlen`.

@@ -54,16 +54,7 @@ pub(crate) unsafe extern "C" fn compared() {
 /// `strlen`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn length() {
-    naked_asm!(
-        "xor eax, eax",
-        "2:",
-        "cmp byte ptr [rdi + rax], 0",
-        "je 3f",
-        "inc rax",
-        "jmp 2b",
-        "3:",
-        "ret",
-    )
+    naked_asm!("mov rsi, -1", "jmp {within}", within = sym length_within)
 }
 
 /// `strnlen`.
