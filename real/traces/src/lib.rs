@@ -31,10 +31,20 @@ const MADE_BY: &str = "traces are made by `iolab record -o RUN.iot -- COMMAND`";
 /// # Errors
 /// That it is not there, is no trace, or is damaged.
 pub fn load(path: &Path) -> Result<Trace, Refusal> {
-    match imported(path)? {
-        Some(trace) => Ok(trace),
-        None => open(path)?.into_trace().map_err(|error| unreadable(path, &error)),
+    load_with(path, |_| {})
+}
+
+/// The same; `before` hears how many rows one of iolab's own has before they are read.
+///
+/// # Errors
+/// That it is not there, is no trace, or is damaged.
+pub fn load_with(path: &Path, before: impl FnOnce(u64)) -> Result<Trace, Refusal> {
+    if let Some(trace) = imported(path)? {
+        return Ok(trace);
     }
+    let parts = open(path)?;
+    before(parts.rows());
+    parts.into_trace().map_err(|error| unreadable(path, &error))
 }
 
 /// The trace at `path`, if another tool wrote it in a way that can be told from ours.

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 /// Reads the whole trace at `path`; what another tool wrote is imported on the way.
 pub(crate) fn load(path: &Path) -> Result<Trace, Failure> {
     tell_unfinished(path);
-    tell_large(path);
-    Ok(iolab_traces::load(path)?)
+    Ok(iolab_traces::load_with(path, |rows| tell_large(path, rows))?)
 }
 
 /// The whole trace that these parts make.
@@ -29,22 +28,25 @@ pub(crate) fn source(path: &Path) -> Result<Source, Failure> {
 }
 
 /// Warns before a trace is read that does not fit into memory: the kernel ends who takes too much without a word.
-fn tell_large(path: &Path) {
+fn tell_large(path: &Path, rows: u64) {
+    if let Some(words) = available_bytes().and_then(|free| too_large(rows, free)) {
+        eprintln!("iolab: warning: {} {words}", path.display());
+    }
+}
+
+/// What is to be said of a trace of so many rows where so many bytes are free.
+fn too_large(rows: u64, free: u64) -> Option<String> {
     /// A row in memory, with what is made of it, about.
     const ROW_BYTES: u64 = 115;
-    // What another tool wrote is imported, and what cannot be opened is told when it is read.
-    let Ok(trace) = iolab_traces::open(path) else { return };
-    let needed = trace.rows().saturating_mul(ROW_BYTES);
-    if let Some(free) = available_bytes().filter(|&free| needed > free) {
-        eprintln!(
-            "iolab: warning: {} has {} rows, which take about {} of memory, and {} are available; `iolab report` needs \
-             little, and `iolab view` of a part by --from and --to, --ranks or --files as much as the part has",
-            path.display(),
-            trace.rows(),
+    let needed = rows.saturating_mul(ROW_BYTES);
+    (needed > free).then(|| {
+        format!(
+            "has {rows} rows, which take about {} of memory, and {} are available; `iolab report` needs little, and \
+             `iolab view` of a part by --from and --to, --ranks or --files as much as the part has",
             format_bytes(needed),
             format_bytes(free),
-        );
-    }
+        )
+    })
 }
 
 /// Memory that may be taken without swapping.
@@ -85,4 +87,17 @@ pub(crate) fn save_quietly(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// The failure of reading the trace at `path`.
 pub(crate) fn of(path: &Path, error: &IotError) -> Failure {
     iolab_traces::unreadable(path, error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_too_large_where_its_rows_take_more_than_there_is() {
+        assert!(available_bytes().is_some_and(|free| free > 1 << 20));
+        assert_eq!(too_large(1_000_000, 1 << 30), None);
+        let words = too_large(100_000_000, 1 << 30).unwrap();
+        assert!(words.contains("100000000 rows") && words.contains("1 GiB"), "{words}");
+    }
 }
