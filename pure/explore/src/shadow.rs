@@ -8,6 +8,7 @@
 
 mod graph;
 
+use iolab_pfs::io_server::Subfile;
 use iolab_pfs::{Inode, Layout, Managers};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -157,11 +158,18 @@ pub(crate) struct Shadow {
     block_bytes: u64,
     /// When which server crashed.
     crashes: Vec<(u32, Tick)>,
+    /// When who forgot what he had done: he may be asked for it again.
+    forgets: Vec<(Keeper, Tick)>,
     managers: Managers,
     /// Whether a write that was answered outlives the cache manager that took it.
     outlives_caches: bool,
-    /// When which cache manager crashed.
-    cache_crashes: Vec<(u32, Tick)>,
+}
+
+/// Who carries out what is asked about bytes of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    Server(u32),
+    Cache(u32),
 }
 
 impl Shadow {
@@ -172,9 +180,9 @@ impl Shadow {
             servers: managers.servers,
             block_bytes,
             crashes: Vec::new(),
+            forgets: Vec::new(),
             managers,
             outlives_caches,
-            cache_crashes: Vec::new(),
         }
     }
 
@@ -187,11 +195,17 @@ impl Shadow {
     /// A server crashed: what it had not answered may be asked again.
     pub(crate) fn crashed(&mut self, server: u32, now: Tick) {
         self.crashes.push((server, now));
+        self.forgot(Keeper::Server(server), now);
+    }
+
+    /// Somebody has ended a session, or has crashed: what he had done in it and not told may be asked again.
+    pub(crate) fn forgot(&mut self, who: Keeper, now: Tick) {
+        self.forgets.push((who, now));
     }
 
     /// A cache manager crashed: what was written through it and not synced may be there, in part, or not.
     pub(crate) fn cache_crashed(&mut self, cache: u32, now: Tick) {
-        self.cache_crashes.push((cache, now));
+        self.forgot(Keeper::Cache(cache), now);
         for file in self.files.values_mut() {
             let keeper = keeper_of(self.managers, file.layout);
             let is_there = |x: u32| keeper(u64::from(x)) == Some(cache);
@@ -212,6 +226,22 @@ impl Shadow {
         for op in self.files.values_mut().flat_map(|file| &mut file.ops) {
             let changes = !matches!(op.effect, Effect::Read(_));
             if changes && op.durable == Durable::NotYet {
+                (op.durable, op.end) = (Durable::Lost, None);
+            }
+        }
+    }
+
+    /// A server begins a new life of which the last one could not sync a subfile: what was not synced of it may be
+    /// there, in part, or not.
+    pub(crate) fn unsynced(&mut self, subfile: Subfile) {
+        let Some(file) = self.files.get_mut(&subfile.inode) else { return };
+        let layout = file.layout;
+        let is_there = |&(x, _): &(u32, u8)| layout.subfile_of(u64::from(x)) == subfile.index;
+        for op in &mut file.ops {
+            if let Effect::Write(bytes) = &op.effect
+                && op.durable == Durable::NotYet
+                && bytes.iter().any(is_there)
+            {
                 (op.durable, op.end) = (Durable::Lost, None);
             }
         }
@@ -376,19 +406,21 @@ impl Shadow {
                 |stripe: u64| (stripe..end.min(stripe + unit)).step_by(self.block_bytes as usize);
             for from in stripes.flat_map(blocks) {
                 let server = file.layout.server_of(file.layout.subfile_of(from), self.servers);
-                let of_server = self.crashes.iter().filter(|crash| crash.0 == server);
-                let keeper = keeper_of(self.managers, file.layout)(from);
-                let of_cache = self.cache_crashes.iter().filter(|crash| Some(crash.0) == keeper);
-                let crashes: Vec<Tick> = of_server.chain(of_cache).map(|crash| crash.1).collect();
+                let cache = keeper_of(self.managers, file.layout)(from);
+                let is_keeper = |who: Keeper| match who {
+                    Keeper::Server(at) => at == server,
+                    Keeper::Cache(at) => Some(at) == cache,
+                };
+                let forgets = self.forgets.iter().filter(|(who, _)| is_keeper(*who));
+                let forgets: Vec<Tick> = forgets.map(|(_, at)| *at).collect();
                 let to = (from + self.block_bytes).min(from - from % unit + unit).min(end);
                 let block = from as u32..to as u32;
-                graph::judge(&file.ops, &file.writers, block.clone(), &crashes, |_| true)
+                graph::judge(&file.ops, &file.writers, block.clone(), &forgets, |_| true)
                     .map_err(|why| format!("block {block:?} of file {inode}: {why}"))?;
             }
-            let crashes = self.crashes.iter().chain(&self.cache_crashes).map(|crash| crash.1);
-            let crashes: Vec<Tick> = crashes.collect();
+            let forgets: Vec<Tick> = self.forgets.iter().map(|(_, at)| *at).collect();
             let atomic = |op: &Op| op.by.scope == Scope::File;
-            graph::judge(&file.ops, &file.writers, 0..end as u32, &crashes, atomic)
+            graph::judge(&file.ops, &file.writers, 0..end as u32, &forgets, atomic)
                 .map_err(|why| format!("atomic calls on file {inode}: {why}"))?;
         }
         Ok(())
@@ -538,8 +570,10 @@ mod tests {
         shadow.done(file.0, one, 8);
         shadow.done(file.0, two, 8);
         assert!(shadow.judge().is_err());
-        // A crash of the server in between excuses it: the first may have been asked again.
-        shadow.crashed(0, 5);
+        // One that forgets in between excuses it, if it is the server: the first may have been asked again.
+        shadow.forgot(Keeper::Server(1), 5);
+        assert!(shadow.judge().is_err());
+        shadow.forgot(Keeper::Server(0), 5);
         assert!(shadow.judge().is_ok());
     }
 

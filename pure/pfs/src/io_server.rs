@@ -318,9 +318,7 @@ impl IoServer {
                     None => out.push(Action::Measure { operation, subfile }),
                 }
             }
-            &mut Work::Sum { subfile, pages } => {
-                out.push(Action::Sum { operation, subfile, pages });
-            }
+            &mut Work::Sum { subfile, pages } => self.sum(operation, (subfile, pages), out),
             &mut Work::Sync { subfile } => self.sync(operation, subfile, out),
             Work::Discard => {}
         }
@@ -386,7 +384,7 @@ impl IoServer {
                 return self.struck(now, operation, result, out);
             }
             Some(&mut Work::Sum { subfile, pages }) => {
-                return self.summed(operation, (subfile, pages), result);
+                return self.summed(operation, (subfile, pages), result, out);
             }
             Some(&mut (Work::Write { subfile, .. } | Work::Resize { subfile, .. })) => {
                 self.commits.changed(subfile);

@@ -92,6 +92,8 @@ pub enum Plant {
     SumOutlivesCut,
     /// Pages are summed while they are written.
     SummedWhileWritten,
+    /// Pages are summed, and brought to the device for that, while a sync of their subfile is under way.
+    SummedBesideSync,
     /// Who meets a quota is told that the device is full.
     QuotaAsFull,
     /// The manager lets its user have one file more than the quota says.
@@ -113,7 +115,7 @@ pub enum Plant {
 #[cfg(feature = "plant")]
 impl Plant {
     /// All there are.
-    pub const ALL: [Plant; 51] = [
+    pub const ALL: [Plant; 52] = [
         Plant::LastStripeShort,
         Plant::TailDropped,
         Plant::ExecutedTwice,
@@ -157,6 +159,7 @@ impl Plant {
         Plant::SumOutlivesWrite,
         Plant::SumOutlivesCut,
         Plant::SummedWhileWritten,
+        Plant::SummedBesideSync,
         Plant::QuotaAsFull,
         Plant::FileBeyondQuota,
         Plant::GrantKept,

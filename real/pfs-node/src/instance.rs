@@ -9,6 +9,7 @@
 //! DIR/metadata/           journal of names
 //! DIR/server-K/data/      subfiles
 //! DIR/server-K/sums/      sums of their pages, if they are kept
+//! DIR/*/unsynced          a sync has failed here: what the kernel has may not be on the device
 //! DIR/events.at           link to where events of machines are recorded, if they are
 //! ```
 
@@ -555,6 +556,11 @@ impl Instance {
         sums(&self.directory, server)
     }
 
+    /// What an I/O server has.
+    pub(crate) fn server(&self, server: u32) -> PathBuf {
+        of_server(&self.directory, server)
+    }
+
     /// Brings the names of the directories that lead to an I/O server's subfiles to the device.
     pub(crate) fn sync_names_of(&self, server: u32) -> std::io::Result<()> {
         let data = self.data(server);
@@ -569,12 +575,17 @@ impl Instance {
 
 /// The directory of an I/O server's subfiles, in that of the instance.
 pub(crate) fn data(directory: &Path, server: u32) -> PathBuf {
-    directory.join(format!("server-{server}")).join("data")
+    of_server(directory, server).join("data")
+}
+
+/// What an I/O server has, in the directory of the instance.
+fn of_server(directory: &Path, server: u32) -> PathBuf {
+    directory.join(format!("server-{server}"))
 }
 
 /// The directory of the sums of an I/O server's subfiles, in that of the instance.
 pub(crate) fn sums(directory: &Path, server: u32) -> PathBuf {
-    directory.join(format!("server-{server}")).join("sums")
+    of_server(directory, server).join("sums")
 }
 
 /// The journal of the metadata manager, in the directory of the instance.

@@ -6,6 +6,7 @@
 
 use crate::device_sync::sync_directory;
 use crate::instance;
+use crate::lost::{Mark, drop_cached};
 use crate::tape::Taped;
 use iolab_pfs::Party;
 use iolab_pfs::journal::{Journal, SEGMENT_HEADER_BYTES, SegmentHeader};
@@ -21,6 +22,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     path: PathBuf,
+    /// Left if it cannot be synced.
+    mark: Mark,
     file: Arc<File>,
     instance: u128,
     incarnation: u64,
@@ -46,6 +49,8 @@ impl JournalFile {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(wrong)?;
+        let mark = Mark::within(path.parent().unwrap_or(path));
+        mark.take(|| drop_cached(&file)).map_err(wrong)?;
         let bytes = fs::read(path).map_err(wrong)?;
         // What a crash has left of one that was to take its place; all of it is in this one.
         match fs::remove_file(beside(path)) {
@@ -54,7 +59,7 @@ impl JournalFile {
         }
         let file = Arc::new(file);
         let mut journal =
-            JournalFile { path: path.to_owned(), file, instance, incarnation, end: 0 };
+            JournalFile { path: path.to_owned(), mark, file, instance, incarnation, end: 0 };
         if bytes.len() < SEGMENT_HEADER_BYTES {
             // A header that was not finished had no records behind it.
             journal.append(&journal.header(1, 0)).map_err(wrong)?;
@@ -81,6 +86,11 @@ impl JournalFile {
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()?;
         self.path.ancestors().skip(1).take(2).try_for_each(sync_directory)
+    }
+
+    /// The device may not have all that is written: the next manager asks it.
+    pub(crate) fn sync_failed(&self) {
+        self.mark.leave();
     }
 
     /// The file, for a thread that syncs what is written to it.

@@ -17,6 +17,7 @@ pub mod launch;
 mod line;
 mod link;
 mod links;
+mod lost;
 mod manager;
 mod memory;
 pub mod node;

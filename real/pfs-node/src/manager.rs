@@ -101,6 +101,13 @@ impl Checkpoints {
     }
 }
 
+/// The device may not have the journal as it is.
+fn sync_failed(journal: &JournalFile, todo: &mut VecDeque<Event>, error: &io::Error) {
+    remark(format_args!("metadata manager: the journal is not on its device: {error}"));
+    journal.sync_failed();
+    todo.push_back(Event::Failed);
+}
+
 impl Manager {
     /// A manager behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
@@ -227,12 +234,7 @@ impl Manager {
                     self.todo.push_back(Event::Appended { upto });
                     syncs.begin(&self.journal);
                 }
-                Err(error) => {
-                    remark(format_args!(
-                        "metadata manager: the journal is not on its device: {error}"
-                    ));
-                    self.todo.push_back(Event::Failed);
-                }
+                Err(error) => sync_failed(&self.journal, &mut self.todo, &error),
             }
         }
     }
@@ -284,10 +286,7 @@ impl Manager {
                 match superseded {
                     Superseded::Surely => self.todo.push_back(Event::Appended { upto }),
                     Superseded::Unsure(error) => {
-                        remark(format_args!(
-                            "metadata manager: the journal is not on its device: {error}"
-                        ));
-                        self.todo.push_back(Event::Failed);
+                        sync_failed(&self.journal, &mut self.todo, &error);
                     }
                 }
             }

@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::device_sync::sync_directory;
 use crate::instance::{self, Instance, Place};
 use crate::journal_file::JournalFile;
+use crate::lost::Lost;
 use crate::manager::Manager;
 use crate::peers::listen;
 use crate::remark::remark;
@@ -73,7 +74,8 @@ impl Node {
                 let synced = node.instance.sync_names_of(server);
                 synced.map_err(|error| failed(&format!("I/O server {server}"), &error))?;
             }
-            let device = (device, durability);
+            let lost = Lost::begin(&node.instance.server(server), &node.instance.data(server));
+            let device = (device, durability, lost.map_err(named)?);
             // Each server has an equal share.
             let used = |limit: Limit| {
                 let used = Used::below(&node.instance.data(server));

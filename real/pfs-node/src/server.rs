@@ -7,6 +7,7 @@ use crate::buffers::{Buffers, Payload};
 use crate::clock::{OwnTime, Wakes};
 use crate::device_sync::{ToSync, sync_names};
 use crate::instance;
+use crate::lost::Lost;
 use crate::peers::{self, Epoll, Peers};
 use crate::room::{Promised, Promises, Used};
 use crate::subfiles::{self, Subfiles};
@@ -51,8 +52,6 @@ pub(crate) struct Server {
     syncer: Option<Worker<ToSync, Worked>>,
     /// Where sums are kept.
     summer: Option<Worker<ToSum, Worked>>,
-    /// What was written is lost, and nobody who waits for a sync has been told so.
-    lost: Option<Code>,
     work: Bell,
     buffers: Buffers,
     epoll: Epoll,
@@ -79,7 +78,7 @@ pub(crate) fn wait(
 impl Server {
     /// A server on a device, behind a door. To be made in the thread that runs it.
     pub(crate) fn new(
-        (mut device, durability): (Subfiles, Durability),
+        (mut device, durability, lost): (Subfiles, Durability, Lost),
         (limit, promises): (Option<(Limit, Used)>, Promises),
         door: OwnedFd,
         welcome: Welcome,
@@ -108,17 +107,18 @@ impl Server {
             (Some(operation), named)
         };
         let directory = File::from(device.directory()?);
-        let sync = move |job: ToSync| (job.operation, job.carry_out(&directory));
+        let lost = Arc::new(lost);
+        let held = lost.clone();
+        let sync = move |job: ToSync| (job.operation, held.hold(|| job.carry_out(&directory)));
         let syncer = is_for_device.then(|| Worker::new("pfs-sync", work.clone(), sync));
         let directory = File::from(device.directory()?);
-        let sum = move |job: ToSum| (Some(job.operation), job.carry_out(&directory));
+        let sum = move |job: ToSum| (Some(job.operation), lost.hold(|| job.carry_out(&directory)));
         let summer = device.sums().map(|_| Worker::new("pfs-sums", work.clone(), sum));
         Ok(Server {
             machine: Taped::of(IoServer::new(settings), &settings, events, &name),
             remover: Worker::new("pfs-remove", work.clone(), remove)?,
             syncer: syncer.transpose()?,
             summer: summer.transpose()?,
-            lost: None,
             promised,
             device,
             work,
@@ -160,10 +160,8 @@ impl Server {
         let synced = self.syncer.iter().flat_map(Worker::done);
         let summed = self.summer.iter().flat_map(Worker::done);
         for (operation, result) in self.remover.done().chain(synced).chain(summed) {
-            let Some(operation) = operation else {
-                self.lost = self.lost.or(result.err());
-                continue;
-            };
+            // Whoever syncs after one that nobody waited for hears of it if it has failed.
+            let Some(operation) = operation else { continue };
             let result = result.map(|()| Outcome::Nothing);
             self.todo.push_back(Event::Done { operation, result });
         }
@@ -171,10 +169,9 @@ impl Server {
 
     /// Has a subfile brought to the device, where a sync is for that; what was written is in the kernel already.
     fn sync(&mut self, operation: Operation, subfile: Subfile) {
-        let result = match (&self.syncer, self.lost) {
-            (None, _) => Ok(None),
-            (Some(_), Some(code)) => Err(code),
-            (Some(_), None) => self.device.begin_sync(subfile, operation),
+        let result = match &self.syncer {
+            None => Ok(None),
+            Some(_) => self.device.begin_sync(subfile, operation),
         };
         match (&self.syncer, result) {
             (Some(syncer), Ok(Some(job))) => syncer.give(job),
@@ -198,11 +195,7 @@ impl Server {
 
     /// Has pages summed, after what was written to them is as durable as the class says.
     fn sum(&mut self, operation: Operation, subfile: Subfile, pages: Extent) {
-        let result = match self.lost {
-            Some(code) => Err(code),
-            None => self.device.begin_sum(subfile, pages, operation),
-        };
-        match (&self.summer, result) {
+        match (&self.summer, self.device.begin_sum(subfile, pages, operation)) {
             (Some(summer), Ok(Some(job))) => summer.give(job),
             (_, result) => {
                 let result = result.map(|_| Outcome::Nothing);

@@ -8,11 +8,11 @@ use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
 use iolab_pfs_node::{Client, NoMemory};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;
@@ -32,16 +32,28 @@ fn identity(of: &fs::Metadata) -> Identity {
 struct Device {
     files: BTreeMap<Identity, Vec<u8>>,
     directories: BTreeMap<Identity, Vec<(OsString, Identity)>>,
-    /// Files below it cannot be synced.
-    broken: Option<PathBuf>,
+    /// Files below these cannot be synced.
+    broken: BTreeSet<PathBuf>,
 }
 
-static DEVICE: Mutex<Device> =
-    Mutex::new(Device { files: BTreeMap::new(), directories: BTreeMap::new(), broken: None });
+static DEVICE: Mutex<Device> = Mutex::new(Device {
+    files: BTreeMap::new(),
+    directories: BTreeMap::new(),
+    broken: BTreeSet::new(),
+});
+
+/// Whether files below a directory cannot be synced from here on.
+fn breaks(directory: PathBuf, breaks: bool) {
+    let broken = &mut DEVICE.lock().unwrap().broken;
+    match breaks {
+        true => broken.insert(directory),
+        false => broken.remove(&directory),
+    };
+}
 
 impl Device {
     fn sync(&mut self, path: &Path) -> bool {
-        if self.broken.as_ref().is_some_and(|broken| path.starts_with(broken)) {
+        if self.broken.iter().any(|broken| path.starts_with(broken)) {
             return false;
         }
         let Ok(found) = fs::metadata(path) else { return true };
@@ -93,6 +105,21 @@ extern "C" fn fsync(descriptor: i32) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn fdatasync(descriptor: i32) -> i32 {
     synced(descriptor)
+}
+
+/// Instead of the system's: of a file whose pages are dropped there is what the device has.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn posix_fadvise(descriptor: i32, from: i64, length: i64, advice: i32) -> i32 {
+    assert_eq!((from, length, advice), (0, 0, libc::POSIX_FADV_DONTNEED));
+    let path = fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let found = file.metadata().unwrap();
+    let device = DEVICE.lock().unwrap();
+    let mut stored = device.files.get(&identity(&found)).cloned().unwrap_or_default();
+    stored.resize(found.len() as usize, 0);
+    file.write_all_at(&stored, 0).unwrap();
+    0
 }
 
 /// Files that took the place of others before all that is in them was synced.
@@ -224,12 +251,29 @@ fn names_that_were_answered_outlive_a_power_cut_while_their_journal_begins_anew(
     assert!(node.stop());
 }
 
-/// Whether some page of a directory's subfiles has a sum, as whoever serves it has it.
+/// Whether each page that subfiles of a directory had sums of has one, as whoever serves it has it.
 fn is_summed(directory: &Path) -> bool {
     let below = |of: PathBuf| fs::read_dir(of).into_iter().flatten().flatten().map(|it| it.path());
     let folders = (0..3).flat_map(|server| below(directory.join(format!("server-{server}/sums"))));
     let files: Vec<PathBuf> = folders.flat_map(below).collect();
-    !files.is_empty() && files.iter().all(|it| fs::read(it).unwrap().iter().any(|byte| *byte != 0))
+    let has_all = |it: &PathBuf| {
+        let sums = fs::read(it).unwrap();
+        !sums.is_empty() && sums.chunks(8).all(|sum| sum.iter().any(|byte| *byte != 0))
+    };
+    !files.is_empty() && files.iter().all(has_all)
+}
+
+/// The sums of a directory's subfiles go to the device, as they may at any time.
+fn sync_sums(directory: &Path) {
+    for server in 0..3 {
+        for folder in fs::read_dir(directory.join(format!("server-{server}/sums"))).unwrap() {
+            let folder = folder.unwrap().path();
+            let files = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path());
+            let up = [folder.clone(), folder.parent().unwrap().to_owned()];
+            let up = up.into_iter().chain([folder.ancestors().nth(2).unwrap().to_owned()]);
+            files.chain(up).for_each(|it| assert!(DEVICE.lock().unwrap().sync(&it)));
+        }
+    }
 }
 
 #[test]
@@ -242,16 +286,7 @@ fn what_is_written_over_pages_with_sums_accuses_no_device_after_a_power_cut() {
     while !is_summed(&directory) {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    // The sums are on the device, as they may be at any time.
-    for server in 0..3 {
-        for folder in fs::read_dir(directory.join(format!("server-{server}/sums"))).unwrap() {
-            let folder = folder.unwrap().path();
-            let files = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path());
-            let up = [folder.clone(), folder.parent().unwrap().to_owned()];
-            let up = up.into_iter().chain([folder.ancestors().nth(2).unwrap().to_owned()]);
-            files.chain(up).for_each(|it| assert!(DEVICE.lock().unwrap().sync(&it)));
-        }
-    }
+    sync_sums(&directory);
     let file = OpenFile::open(&client, b"/file", TO_WRITE).unwrap();
     file.write_at(1000, &content(2, 30_000)).unwrap();
     file.sync().unwrap();
@@ -276,18 +311,83 @@ fn a_server_whose_device_cannot_sync_writes_nothing_more_and_says_so() {
     let other = OpenFile::open(&client, b"/other", TO_WRITE).unwrap();
     file.write_at(0, &content(2, 20_000)).unwrap();
     other.write_at(0, &content(3, 20_000)).unwrap();
-    let broken = (0..3).map(|server| directory.join(format!("server-{server}"))).nth(1);
-    DEVICE.lock().unwrap().broken = broken;
+    breaks(directory.join("server-1"), true);
     let failed = |result: Result<(), Failure>| result.unwrap_err();
     let told = failed(file.sync());
     assert_eq!(told.code, Code::IO);
     assert!(told.text.contains("could not sync"), "{}", told.text);
     // Even if the next sync of the device would succeed, what it lost is not there.
-    DEVICE.lock().unwrap().broken = None;
+    breaks(directory.join("server-1"), false);
     assert_eq!(failed(file.sync()).code, Code::IO);
     assert_eq!(failed(other.sync()).code, Code::IO);
     assert_eq!(failed(other.write_at(0, &content(4, 20_000))).code, Code::IO);
     assert_eq!(failed(other.close()).code, Code::IO);
     assert!(read(&client, b"/before", 30_000) == content(1, 20_000));
     assert!(node.stop());
+}
+
+#[test]
+fn a_server_after_one_that_could_not_sync_takes_for_written_what_the_device_has() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("fs");
+    let node = serve(&directory, 0);
+    let client = Client::of(&directory).unwrap();
+    let (old, new) = (content(1, 24_576), content(2, 24_576));
+    write(&client, b"/file", &old);
+    let file = OpenFile::open(&client, b"/file", TO_WRITE).unwrap();
+    file.write_at(0, &new).unwrap();
+    breaks(directory.join("server-1"), true);
+    assert_eq!(file.sync().unwrap_err().code, Code::IO);
+    breaks(directory.join("server-1"), false);
+    assert!(directory.join("server-1/unsynced").exists());
+    assert!(read(&client, b"/file", 30_000) == new);
+    drop(file);
+    drop(client);
+    node.stop();
+
+    let again = serve(&directory, 0);
+    assert!(!directory.join("server-1/unsynced").exists());
+    let client = Client::of(&directory).unwrap();
+    let seen = read(&client, b"/file", 30_000);
+    let stripes = |of: &[u8]| of.chunks(4096).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let (left, old, new) = (stripes(&seen), stripes(&old), stripes(&new));
+    let lost: Vec<usize> = (0..6).filter(|&at| left[at] == old[at]).collect();
+    assert!(lost.len() == 2 && lost[1] == lost[0] + 3, "{lost:?}");
+    assert!((0..6).all(|at| lost.contains(&at) || left[at] == new[at]));
+    // What was read has sums now; they are of what a power cut leaves.
+    while !is_summed(&directory) {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    sync_sums(&directory);
+    let (_parent, cut) = after_power_cut(&directory);
+    let last = serve(&cut, 0);
+    assert!(read(&Client::of(&cut).unwrap(), b"/file", 30_000) == seen);
+    assert!(last.stop() && again.stop());
+}
+
+#[test]
+fn a_manager_after_one_whose_journal_could_not_be_synced_goes_on_from_what_the_device_has() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("fs");
+    let node = serve(&directory, 0);
+    let client = Client::of(&directory).unwrap();
+    write(&client, b"/before", b"first");
+    breaks(directory.join("metadata"), true);
+    assert_eq!(OpenFile::open(&client, b"/lost", TO_WRITE).err().unwrap().code, Code::IO);
+    breaks(directory.join("metadata"), false);
+    assert!(directory.join("metadata/unsynced").exists());
+    drop(client);
+    node.stop();
+
+    let again = serve(&directory, 0);
+    assert!(!directory.join("metadata/unsynced").exists());
+    let client = Client::of(&directory).unwrap();
+    assert!(files::look(&client, b"/lost").unwrap().is_none());
+    write(&client, b"/behind", b"second");
+    let (_parent, cut) = after_power_cut(&directory);
+    let last = serve(&cut, 0);
+    let client = Client::of(&cut).unwrap();
+    assert_eq!(read(&client, b"/before", 9), b"first");
+    assert_eq!(read(&client, b"/behind", 9), b"second");
+    assert!(last.stop() && again.stop());
 }

@@ -33,7 +33,7 @@ pub(super) fn judge(
     ops: &[Op],
     writers: &[Vec<u32>],
     block: Range<u32>,
-    crashes: &[Tick],
+    forgets: &[Tick],
     counts: impl Fn(&Op) -> bool,
 ) -> Result<(), String> {
     let touches = |op: &Op| match &op.effect {
@@ -51,7 +51,7 @@ pub(super) fn judge(
     }
     let mut order = Order::of(&nodes, ops);
     order.add_programs(&nodes, ops);
-    let bytes = bytes(ops, &nodes, writers, block, crashes);
+    let bytes = bytes(ops, &nodes, writers, block, forgets);
     loop {
         let before = order.edges;
         for byte in &bytes {
@@ -76,11 +76,11 @@ fn bytes(
     nodes: &[usize],
     writers: &[Vec<u32>],
     block: Range<u32>,
-    crashes: &[Tick],
+    forgets: &[Tick],
 ) -> BTreeSet<Byte> {
     let loose = |op: &Op| match op.end {
         None => true,
-        Some(end) => crashes.iter().any(|&crash| op.begin < crash && crash < end),
+        Some(end) => forgets.iter().any(|&at| op.begin < at && at < end),
     };
     let resizes: Vec<&Op> = ops.iter().filter(|op| op.resizes_to().is_some()).collect();
     let mut bytes = BTreeSet::new();

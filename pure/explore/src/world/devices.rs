@@ -28,6 +28,8 @@ pub(super) struct Disk {
     synced: BTreeMap<Subfile, Vec<u8>>,
     /// Sectors that the disk may not have as the kernel has them.
     dirty: BTreeMap<Subfile, BTreeSet<usize>>,
+    /// Where subfiles were cut since: of what the disk has behind that the kernel knows nothing any more.
+    cut: BTreeMap<Subfile, usize>,
     /// What of it is taken.
     pub(super) space: Space,
     /// What it has to tell what was written from what was not.
@@ -43,6 +45,8 @@ pub(super) struct Disk {
 pub(super) struct Syncing {
     pub(super) sectors: BTreeMap<usize, Vec<u8>>,
     bytes: usize,
+    /// Where the subfile had been cut that the disk may not know of.
+    cut: Option<usize>,
     /// Its place in the order in which they began.
     number: u64,
 }
@@ -212,9 +216,11 @@ impl World {
                 return self.later(delay, Happening::Works { server: at, life, operation });
             }
         }
-        if matches!(work, Work::Sync { .. } | Work::Sum { .. }) && fails {
+        if let Work::Sync { subfile, syncing } | Work::Sum { subfile, syncing, .. } = &work
+            && fails
+        {
             self.meet(Mark::SyncFailed);
-            self.servers[at as usize].disk.has_failed = true;
+            self.servers[at as usize].sync_failed(*subfile, syncing);
         }
         let result = if fails { Err(self.device_failure()) } else { self.finish(at, &mut work) };
         if let Work::Transfer(transfer) = &work
@@ -331,7 +337,10 @@ impl World {
                 self.meet(Mark::PagesSummed);
                 if self.trouble(self.plan.rates.rot) {
                     let World { servers, dice, .. } = self;
-                    if servers[at as usize].disk.rot(*subfile, dice) {
+                    let busy = servers[at as usize].sectors_under_way(*subfile);
+                    if let Some(byte) = servers[at as usize].disk.rot(*subfile, &busy, dice) {
+                        let what = || format!("server {at}: byte {byte} of {subfile:?} is changed");
+                        self.tell(&what);
                         self.meet(Mark::Rotten);
                     }
                 }
@@ -349,6 +358,7 @@ impl World {
                 if bytes < entry.len() || *extends {
                     let (before, after) = (entry.len(), bytes.min(1 << 20));
                     entry.resize(after, 0);
+                    disk.is_cut(*subfile, after);
                     disk.soil(*subfile, before.min(after), before.max(after));
                 }
                 Ok(Outcome::Nothing)
@@ -368,6 +378,7 @@ impl World {
                 disk.subfiles.retain(|subfile, _| subfile.inode != *inode);
                 disk.synced.retain(|subfile, _| subfile.inode != *inode);
                 disk.dirty.retain(|subfile, _| subfile.inode != *inode);
+                disk.cut.retain(|subfile, _| subfile.inode != *inode);
                 disk.space.discard(*inode);
                 disk.discard_sums(*inode);
                 Ok(Outcome::Nothing)
@@ -434,9 +445,9 @@ impl World {
                 }
                 // The kernel goes on with it.
                 Work::Sync { subfile, syncing } | Work::Sum { subfile, syncing, .. } => {
-                    let sectors = syncing.sectors.keys();
                     let disk = &mut self.servers[at as usize].disk;
-                    disk.dirty.entry(*subfile).or_default().extend(sectors);
+                    disk.is_left(*subfile, syncing);
+                    disk.dirty.entry(*subfile).or_default().extend(syncing.sectors.keys());
                 }
                 _ => {}
             }
@@ -451,14 +462,57 @@ impl Disk {
         self.dirty.entry(subfile).or_default().extend(sectors);
     }
 
+    /// A subfile ends here now, unless that is behind what it had.
+    fn is_cut(&mut self, subfile: Subfile, bytes: usize) {
+        let cut = self.cut.entry(subfile).or_insert(bytes);
+        *cut = bytes.min(*cut);
+    }
+
+    /// A sync has not come to an end.
+    pub(super) fn is_left(&mut self, subfile: Subfile, syncing: &Syncing) {
+        if let Some(cut) = syncing.cut {
+            self.is_cut(subfile, cut);
+        }
+    }
+
     /// Whether the disk may not have a file as the kernel has it.
     pub(super) fn has_dirt(&self, inode: Inode) -> bool {
         self.dirty.iter().any(|(subfile, sectors)| subfile.inode == inode && !sectors.is_empty())
     }
 
-    /// Whether the disk may not have a sector as the kernel has it.
-    pub(super) fn is_dirty(&self, subfile: Subfile, sector: usize) -> bool {
-        self.dirty.get(&subfile).is_some_and(|dirty| dirty.contains(&sector))
+    /// Whether the disk has a byte as the kernel has it, and nobody wants it to have another.
+    pub(super) fn is_at_rest(&self, subfile: Subfile, at: usize) -> bool {
+        let dirty = self.dirty.get(&subfile);
+        let is_dirty = dirty.is_some_and(|dirty| dirty.contains(&(at / SECTOR_BYTES)));
+        let byte = |of: &BTreeMap<Subfile, Vec<u8>>| of.get(&subfile)?.get(at).copied();
+        !is_dirty && byte(&self.subfiles) == byte(&self.synced)
+    }
+
+    /// What the kernel has is forgotten where it has nothing to write: what a sync that failed has dropped is no more.
+    /// Gives the subfiles of which that is something.
+    pub(super) fn drop_cached(&mut self) -> BTreeSet<Subfile> {
+        let mut changed = BTreeSet::new();
+        for (&subfile, kernel) in &mut self.subfiles {
+            let stored = self.synced.get(&subfile).map_or(&[][..], Vec::as_slice);
+            let cut = self.cut.get(&subfile).map_or(stored.len(), |&at| at.min(stored.len()));
+            let stored = &stored[..cut];
+            let is_dirty = |at| self.dirty.get(&subfile).is_some_and(|dirty| dirty.contains(&at));
+            for at in (0..kernel.len().div_ceil(SECTOR_BYTES)).filter(|&at| !is_dirty(at)) {
+                let before = sector_of(kernel, at).to_vec();
+                lay(kernel, at, sector_of(stored, at));
+                if before != sector_of(kernel, at) {
+                    changed.insert(subfile);
+                }
+            }
+        }
+        changed
+    }
+
+    /// The disk has another byte than it had.
+    pub(super) fn put_stored(&mut self, subfile: Subfile, at: usize, to: u8) {
+        if let Some(byte) = self.synced.get_mut(&subfile).and_then(|bytes| bytes.get_mut(at)) {
+            *byte = to;
+        }
     }
 
     /// Changes a byte at rest. Gives what it was.
@@ -480,7 +534,8 @@ impl Disk {
         let sector = |at: usize| sector_of(bytes, at).to_vec();
         let sectors = dirty.into_iter().map(|at| (at, sector(at))).collect();
         self.syncs += 1;
-        Syncing { sectors, bytes: bytes.len(), number: self.syncs }
+        let (bytes, cut) = (bytes.len(), self.cut.remove(&subfile));
+        Syncing { sectors, bytes, cut, number: self.syncs }
     }
 
     pub(super) fn end_sync(&mut self, subfile: Subfile, syncing: Syncing) {
@@ -526,6 +581,7 @@ impl Disk {
             self.subfiles.insert(subfile, left);
         }
         self.has_failed = false;
+        self.cut.clear();
         self.sums.cut(dice);
         for subfile in before.keys() {
             let bytes = self.subfiles.get(subfile).map_or(0, Vec::len);

@@ -5,6 +5,7 @@
 
 use super::{Happening, Node, World};
 use crate::marks::Mark;
+use crate::shadow::Keeper;
 use iolab_pfs::wire::{self, Header, Mangled};
 use iolab_pfs::{Incarnation, Message, Party, PartyEvent, Peer, PeerEvent, Request};
 use iolab_pfs::{cache_manager, client, io_server, metadata};
@@ -194,6 +195,15 @@ impl World {
         let incarnation = Incarnation(place + u64::from(life));
         if !sessions.insert(session) && !known {
             self.meet(Mark::SessionExpired);
+            let now = self.tick();
+            match node {
+                Node::Server(at) => {
+                    self.servers[at as usize].written.retain(|(of, _)| *of != session);
+                    self.shadow.forgot(Keeper::Server(at), now);
+                }
+                Node::Cache(at) => self.shadow.forgot(Keeper::Cache(at), now),
+                Node::Metadata | Node::Client(_) => {}
+            }
         }
         self.check_peer(node, peer, "welcomes");
         self.send(peer.0 as usize, false, Frame::Welcome { incarnation, known });

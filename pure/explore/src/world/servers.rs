@@ -81,27 +81,48 @@ impl Server {
 
     /// Begins to sync a subfile.
     pub(super) fn begin_sync(&mut self, subfile: Subfile) -> Syncing {
-        let under_way = self.works.values().filter_map(|work| match work {
-            Work::Sync { subfile: of, syncing } | Work::Sum { subfile: of, syncing, .. } => {
-                (*of == subfile).then(|| syncing.sectors.keys().copied())
-            }
-            _ => None,
-        });
-        let others = under_way.flatten().collect();
+        let others = self.sectors_under_way(subfile);
         self.disk.begin_sync(subfile, others)
     }
 
     /// A sync of a subfile is over.
     pub(super) fn end_sync(&mut self, subfile: Subfile, syncing: Syncing) {
+        self.syncs_of(subfile).for_each(|other| other.overtaken_by(&syncing));
+        self.disk.end_sync(subfile, syncing);
+    }
+
+    /// A sync of a subfile has failed: of others that wait for the same sectors the kernel tells none.
+    pub(super) fn sync_failed(&mut self, subfile: Subfile, syncing: &Syncing) {
+        for other in self.syncs_of(subfile) {
+            other.sectors.retain(|at, _| !syncing.sectors.contains_key(at));
+        }
+        self.disk.is_left(subfile, syncing);
+        self.disk.has_failed = true;
+    }
+
+    /// The syncs of a subfile that are under way.
+    fn syncs_of(&mut self, subfile: Subfile) -> impl Iterator<Item = &mut Syncing> {
+        self.works.values_mut().filter_map(move |work| match work {
+            Work::Sync { subfile: of, syncing } | Work::Sum { subfile: of, syncing, .. } => {
+                (*of == subfile).then_some(syncing)
+            }
+            _ => None,
+        })
+    }
+
+    /// What they write.
+    pub(super) fn sectors_under_way(&mut self, subfile: Subfile) -> BTreeSet<usize> {
+        self.syncs_of(subfile).flat_map(|syncing| syncing.sectors.keys().copied()).collect()
+    }
+
+    /// What the device has changed is as it was. What was read of it and not held against its sums is read again.
+    pub(super) fn heal(&mut self) {
+        self.disk.heal();
         for work in self.works.values_mut() {
-            if let Work::Sync { subfile: of, syncing: other }
-            | Work::Sum { subfile: of, syncing: other, .. } = work
-                && *of == subfile
-            {
-                other.overtaken_by(&syncing);
+            if let Work::Transfer(transfer) = work {
+                transfer.begun &= transfer.writes;
             }
         }
-        self.disk.end_sync(subfile, syncing);
     }
 
     /// Whether something that it does for somebody is to fail at once.

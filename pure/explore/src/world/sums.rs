@@ -129,22 +129,26 @@ impl Disk {
         }
     }
 
-    /// The device changes a byte of a page that has its sum. Tells whether it could.
-    pub(super) fn rot(&mut self, subfile: Subfile, dice: &mut Dice) -> bool {
+    /// The device changes a byte at rest of a page that has its sum; of sectors that are `busy` it does not. Gives
+    /// which, if it could.
+    pub(super) fn rot(
+        &mut self,
+        subfile: Subfile,
+        busy: &BTreeSet<usize>,
+        dice: &mut Dice,
+    ) -> Option<usize> {
         let own = self.sums.kernel.range((subfile, 0)..=(subfile, u64::MAX));
         let pages: Vec<u64> = own.map(|((_, page), _)| *page).collect();
         let length = self.subfiles.get(&subfile).map_or(0, Vec::len);
-        let Some(&page) = pages.get(dice.below(pages.len().max(1) as u64) as usize) else {
-            return false;
-        };
+        let page = pages.get(dice.below(pages.len().max(1) as u64) as usize)?;
         let at = (page * self.sums.page_bytes + dice.below(self.sums.page_bytes)) as usize;
-        let is_dirty = self.is_dirty(subfile, at / SECTOR_BYTES);
-        if at >= length || is_dirty || self.sums.rotten.contains_key(&(subfile, at)) {
-            return false;
+        let is_busy = busy.contains(&(at / SECTOR_BYTES)) || !self.is_at_rest(subfile, at);
+        if at >= length || is_busy || self.sums.rotten.contains_key(&(subfile, at)) {
+            return None;
         }
         let was = self.put_byte(subfile, at, |byte| byte ^ 0x80);
         self.sums.rotten.insert((subfile, at), was);
-        true
+        Some(at)
     }
 
     /// Whether the device has changed something in a range of a subfile.
@@ -153,14 +157,18 @@ impl Disk {
         self.sums.rotten.range(range).next().is_some()
     }
 
-    /// A byte is written anew, or is no more.
+    /// A byte is written anew: nobody could tell any more what the device has made of what it had.
     pub(super) fn overwritten(&mut self, subfile: Subfile, at: usize) {
-        self.sums.rotten.remove(&(subfile, at));
+        if let Some(was) = self.sums.rotten.remove(&(subfile, at)) {
+            self.put_stored(subfile, at, was);
+        }
     }
 
     /// A subfile ends earlier.
     pub(super) fn rot_is_cut(&mut self, subfile: Subfile, bytes: usize) {
-        self.sums.rotten.retain(|&(of, at), _| of != subfile || at < bytes);
+        let cut = self.sums.rotten.range((subfile, bytes)..=(subfile, usize::MAX));
+        let cut: Vec<usize> = cut.map(|(&(_, at), _)| at).collect();
+        cut.into_iter().for_each(|at| self.overwritten(subfile, at));
     }
 
     /// Somebody brings back what the device has changed.

@@ -1,5 +1,6 @@
 //! What goes wrong, and how it ends.
 
+use super::servers::Server;
 use super::{Happening, Node, World};
 use crate::marks::Mark;
 use crate::plan::{Event, What};
@@ -111,6 +112,9 @@ impl World {
             // else would tell.
             let soon = self.now.0 + 1_000_000;
             (0..self.plan.caches).for_each(|cache| self.crash_cache(cache, soon));
+            for subfile in self.servers[server as usize].disk.drop_cached() {
+                self.shadow.unsynced(subfile);
+            }
         }
         let tick = self.tick();
         self.shadow.crashed(server, tick);
@@ -173,7 +177,7 @@ impl World {
         if self.manager.has_failed {
             self.crash_metadata(self.now.0 + 1_000_000);
         }
-        self.servers.iter_mut().for_each(|server| server.disk.heal());
+        self.servers.iter_mut().for_each(Server::heal);
         self.calm_since = Some(self.now);
         self.cut.clear();
         let waits = std::mem::take(&mut self.queue);

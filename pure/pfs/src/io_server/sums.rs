@@ -332,21 +332,42 @@ impl IoServer {
         }
     }
 
+    /// Has the device sum pages, unless that is not to be any more or has to wait for a sync.
+    pub(super) fn sum(
+        &mut self,
+        operation: Operation,
+        (subfile, pages): (Subfile, Extent),
+        out: &mut Vec<Action>,
+    ) {
+        if self.failed.is_some() {
+            return self.do_not_sum(operation);
+        }
+        if self.commits.ask_for_sum(subfile, operation) {
+            out.push(Action::Sum { operation, subfile, pages });
+        }
+    }
+
+    /// What the device may not have is not summed: it would seem to have changed it.
+    pub(super) fn do_not_sum(&mut self, operation: Operation) {
+        if let Some(&mut Work::Sum { subfile, pages }) = self.serving.job(operation) {
+            self.sums.summed(subfile, self.sums.pages(pages));
+        }
+        self.serving.leave(operation);
+    }
+
     /// Pages were summed, or that has failed: as a sync that does, since it is one, too.
     pub(super) fn summed(
         &mut self,
         operation: Operation,
         (subfile, pages): (Subfile, Extent),
         result: Result<Outcome, Code>,
+        out: &mut Vec<Action>,
     ) {
-        let run = self.sums.pages(pages);
-        self.sums.summed(subfile, run);
-        if let Err(code) = result
-            && !is_planted(Plant::SyncRetried)
-        {
-            self.failed.get_or_insert(code);
-        }
+        self.sums.summed(subfile, self.sums.pages(pages));
         self.serving.leave(operation);
+        if !is_planted(Plant::SummedBesideSync) {
+            self.commit_over(subfile, result.map(|_| ()), out);
+        }
     }
 }
 
