@@ -1,5 +1,5 @@
 // What is shown, as the fragment of the page's address: whoever opens it sees the same.
-//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&h=8&by=process&axis=stretched&file=0.3&curves=on&show=longest&mark=100..2000:slow
+//   #t=0..1500000&call=0.312164&range=100..2000&rows=0.3-5&q=op%3Apwrite&hide=compute&open=…&shut=…&pin=…&h=8&by=process&axis=stretched&file=0.3&curves=on&show=longest&mark=100..2000:slow
 
 import { complete } from "./loaded.ts";
 import type { Model } from "./model.ts";
@@ -27,6 +27,7 @@ export function encode(model: Model, panels: Panels): string {
   if (query) state.set("q", query);
   if (hidden.size) state.set("hide", [...hidden].map((slot) => encodeURIComponent(model.styles[slot].name)).join(","));
   for (const [key, isOpen] of choices) state.append(isOpen ? "open" : "shut", key);
+  for (const key of model.pins) state.append("pin", key);
   if (rowHeight !== undefined) state.set("h", String(rowHeight));
   if (model.order !== "place") state.set("order", model.order);
   if (model.isOnlyMatching) state.set("only", "matching");
@@ -65,6 +66,7 @@ export async function apply(model: Model, fragment: string): Promise<void> {
   model.choices.clear();
   for (const key of state.getAll("open")) model.choices.set(key, true);
   for (const key of state.getAll("shut")) model.choices.set(key, false);
+  model.pins = state.getAll("pin");
   model.refit();
   await model.colour(oneOf(COLOURINGS.map(([known]) => known), state.get("colour")));
   model.isOnlyMatching = state.get("only") === "matching";

@@ -33,6 +33,8 @@ export interface Actions {
   bookmark(): void;
   /** Asks for a time or row to go to. */
   goTo(): void;
+  /** Pins the row of the selected call, or lets it go. */
+  pin(): void;
   /** Chooses all that is in view as the range. */
   measure(): void;
 }
@@ -235,6 +237,7 @@ export class Gestures {
       m: () => this.#actions.bookmark(),
       g: () => this.#actions.goTo(),
       k: () => this.#actions.curves(),
+      p: () => this.#actions.pin(),
       r: () => this.#actions.measure(),
       t: () => model.stretch(model.axis === "common" ? "stretched" : "common"),
       " ": () => (this.#isSpaceDown = true),

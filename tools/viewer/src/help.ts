@@ -13,6 +13,7 @@ const KEYS: [string, string][] = [
   ["ctrl + Z", "back to what was shown before"],
   ["− =", "lower, higher rows"],
   ["click, Enter on a name", "open or collapse a group"],
+  ["P", "pin the row of the call to the top, or let it go; a name can be dragged there, too"],
   [", .", "previous, next call of the row"],
   ["/", "search"],
   ["N, shift + N", "next, previous match"],

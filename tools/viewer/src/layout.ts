@@ -3,7 +3,7 @@
 // is room. What the user has not opened or collapsed himself is collapsed as far as it takes to have
 // everything in sight: first the rows get lower, then groups become blocks, from the leaves upward.
 
-import { leaves, type Branch } from "./tree.ts";
+import { isRange, leaves, pathOf, type Branch } from "./tree.ts";
 import type { Track } from "./track.ts";
 
 /** One row as it is drawn in a block: what is shown, and everything that is in it. */
@@ -31,6 +31,10 @@ export interface Line {
   process: number;
   /** `undefined`: nothing to open. */
   folded?: boolean;
+  /** Stands above those that scroll. */
+  isPinned: boolean;
+  /** The branch that it shows, unless it shows a part of one: what can be pinned. */
+  pin?: string;
 }
 
 /** How high rows are, and how many levels above the leaves are collapsed. */
@@ -49,6 +53,8 @@ const SMALL_HEADING_PX = 20;
 const LABEL_PX = 12;
 const INNER_PX = 13;
 const GAP_PX = 3;
+/** Between rows that are pinned and those that scroll. */
+const PIN_GAP_PX = 7;
 const LANE_LINES_MAX = 16;
 /** Links of clients repeat what their ranks do: many of them do not take room from others. */
 const SECONDARY_PX_MAX = 40;
@@ -61,26 +67,59 @@ class Stack {
   #y = 0;
   readonly #sizing: Sizing;
   readonly #choices: Choices;
+  readonly #pinned: ReadonlySet<string>;
+  #isPinning = false;
 
-  constructor(sizing: Sizing, choices: Choices) {
+  constructor(sizing: Sizing, choices: Choices, pinned: ReadonlySet<string>) {
     this.#sizing = sizing;
     this.#choices = choices;
+    this.#pinned = pinned;
   }
 
-  #add(line: Omit<Line, "y">, gap: number): void {
+  /** Adds a branch that is pinned, as if its group were open. */
+  pin(branch: Branch): void {
+    this.#isPinning = true;
+    this.#put(branch, 1, true);
+  }
+
+  /** What is added from here on is not pinned. */
+  endPins(): void {
+    this.#isPinning = false;
+    if (this.lines.length) this.#y += PIN_GAP_PX;
+  }
+
+  #add(line: Omit<Line, "y" | "isPinned">, gap: number): void {
     this.#y += this.lines.length ? gap : 0;
-    this.lines.push({ ...line, y: this.#y });
+    this.lines.push({ ...line, y: this.#y, isPinned: this.#isPinning });
     this.#y += line.height;
   }
 
-  /** Adds a branch; `isChosen` when it stands in a group that the user opened. */
+  /** Adds a branch that is not pinned, with what is left of it; `isChosen` when it stands in a group that the user opened. */
   branch(branch: Branch, level: number, isChosen: boolean): void {
+    if (!this.#isPinned(branch)) this.#put(branch, level, isChosen);
+  }
+
+  /** Whether nothing is left of a branch here, since it, or all that is in it, is pinned. */
+  #isPinned({ key, children }: Branch): boolean {
+    if (!this.#pinned.size) return false;
+    return this.#pinned.has(key) || (children.length > 0 && children.every((child) => this.#isPinned(child)));
+  }
+
+  /** The leaves of a branch that are not pinned, by themselves or with others. */
+  #rest(branch: Branch): Branch[] {
+    if (!this.#pinned.size) return leaves(branch);
+    if (this.#pinned.has(branch.key)) return [];
+    return branch.tracks.length ? [branch] : branch.children.flatMap((child) => this.#rest(child));
+  }
+
+  #put(branch: Branch, level: number, isChosen: boolean): void {
     if (branch.tracks.length) return this.#leaf(branch, level, isChosen);
     const choice = this.#choices.get(branch.key);
     const isCollapsed = !(choice ?? !this.#collapses(branch, isChosen));
-    const base = { key: branch.key, label: branch.label, note: branch.note, level, run: branch.run, process: branch.process };
+    const pin = level > 0 ? { pin: branch.key } : {};
+    const base = { key: branch.key, label: branch.label, note: branch.note, level, run: branch.run, process: branch.process, ...pin };
     if (isCollapsed) {
-      const rows = leaves(branch).map(rowOf);
+      const rows = branch.children.flatMap((child) => this.#rest(child)).map(rowOf);
       const height = this.#blockHeight(rows.length, choice === false, isChosen, branch.isSecondary);
       return this.#add({ ...base, folded: true, mode: "block", rows, height }, level === 0 ? 8 : this.#gap());
     }
@@ -112,7 +151,7 @@ class Stack {
     const isOpen = this.#choices.get(branch.key) ?? (!branch.isLane && height >= COMFORTABLE_PX);
     const fold = hasInner ? { folded: !isOpen } : {};
     const mode = branch.isLane ? "lane" : "calls";
-    this.#add({ ...base, ...fold, key: branch.key, label: branch.label, height, mode, rows: [rowOf(branch)] }, this.#gap());
+    this.#add({ ...base, ...fold, key: branch.key, label: branch.label, height, mode, rows: [rowOf(branch)], pin: branch.key }, this.#gap());
     if (!hasInner || !isOpen) return;
     const inner = branch.isLane ? branch.tracks : branch.tracks.slice(1);
     const single = inner.length > LANE_LINES_MAX ? inner.slice(0, LANE_LINES_MAX - 1) : inner;
@@ -131,18 +170,33 @@ function rowOf(branch: Branch): Row {
   return { branch, tracks: branch.isLane ? branch.tracks : branch.tracks.slice(0, 1), all: branch.tracks };
 }
 
-/** All lines of a tree. */
-export function layout(roots: Branch[], sizing: Sizing, choices: Choices): Line[] {
-  const stack = new Stack(sizing, choices);
+/** All lines of a tree: first the branches with these keys, in their order, then the others. */
+export function layout(roots: Branch[], sizing: Sizing, choices: Choices, pins: readonly string[] = []): Line[] {
+  const paths = pins.map((key) => pathOf(roots, key)).filter((path) => path.length);
+  const stack = new Stack(sizing, choices, new Set(paths.map((path) => path.at(-1)!.key)));
+  for (const path of paths) stack.pin({ ...path.at(-1)!, note: origin(path, roots.length > 1) });
+  stack.endPins();
   for (const root of roots) stack.branch(root, 0, false);
   return stack.lines;
 }
 
+/** Where a pinned branch comes from: its group, and its run where there are several. */
+function origin(path: Branch[], hasRuns: boolean): string {
+  const above = path.slice(hasRuns ? 0 : 1, -1).filter((branch) => !isRange(branch));
+  return above.map(({ label }) => label).join(" · ");
+}
+
+/** How much of the height the pinned lines take. */
+export function pinnedHeight(lines: Line[]): number {
+  const last = lines.findLast(({ isPinned }) => isPinned);
+  return last ? last.y + last.height + GAP_PX : 0;
+}
+
 /** The most comfortable sizing in which everything is within `room`; the smallest when nothing is. */
-export function fit(roots: Branch[], room: number): Sizing {
+export function fit(roots: Branch[], room: number, pins: readonly string[] = []): Sizing {
   let tried = { row: COMFORTABLE_PX, collapsed: 0 };
   for (tried of sizings(roots)) {
-    if (totalHeight(layout(roots, tried, new Map())) <= room) return tried;
+    if (totalHeight(layout(roots, tried, new Map(), pins)) <= room) return tried;
   }
   return tried;
 }

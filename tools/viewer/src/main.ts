@@ -135,6 +135,7 @@ class Timeline {
       measure: () => this.#measureAll(),
       bookmark: () => void this.#bookmark(),
       goTo: () => void this.#goTo(),
+      pin: () => this.#pin(),
     });
     model.bookmarksChanged = () => this.#panel.showBookmarks();
     model.changed = () => this.#schedule();
@@ -172,6 +173,13 @@ class Timeline {
     const { place, bookmarks } = this.#model;
     const name = await ask(this.#root, { title: "Name of the bookmark ", hint: `Kept in the address: ${moment(place.start)} to ${moment(place.end)}`, value: `${bookmarks.length + 1}` });
     if (name) this.#model.keep([...this.#model.bookmarks, { name, ...place }]);
+  }
+
+  /** Pins the row of the selected call, or lets it go. */
+  #pin(): void {
+    const { selected } = this.#model;
+    const key = selected && this.#model.pinOf(selected);
+    if (key) this.#model.togglePin(key);
   }
 
   async #goTo(): Promise<void> {
@@ -308,9 +316,11 @@ class Timeline {
     // A line that has just come to be may be below what could be scrolled to so far.
     this.#spacer.style.height = `${this.#model.height + AXIS_PX}px`;
     const bottom = this.#stage.height - AXIS_PX;
-    const isAbove = line.y < this.#scroller.scrollTop;
+    const { fixed } = this.#model;
+    if (line.y < fixed) return;
+    const isAbove = line.y < this.#scroller.scrollTop + fixed;
     const isBelow = line.y + line.height > this.#scroller.scrollTop + bottom;
-    if (isAbove || isBelow) this.#scroller.scrollTop = line.y - bottom / 3;
+    if (isAbove || isBelow) this.#scroller.scrollTop = line.y - fixed - (bottom - fixed) / 3;
   }
 
   #writeFragment(): void {

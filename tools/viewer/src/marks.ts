@@ -111,7 +111,9 @@ export class Marks {
       for (const line of Rows.visible(this.#model, scrollTop, height)) {
         if (line.mode === "heading") continue;
         for (const { row, top, height } of partsOf(line)) {
-          if (!row.some(({ all }) => all.some((track) => tracks.has(track)))) context.fillRect(left, top - scrollTop + AXIS_PX, right - left, height);
+          if (row.some(({ all }) => all.some((track) => tracks.has(track)))) continue;
+          const placed = this.#stage.placed(top, height);
+          context.fillRect(left, placed.top, right - left, placed.height);
         }
       }
     }
@@ -149,12 +151,12 @@ export class Marks {
     const left = this.#stage.xOf(start[call.index]);
     const right = Math.max(this.#stage.xOf(end[call.index]), left + 2);
     const part = line.mode === "block" ? partsOf(line)[stripOf(line.rows.length, line.height, row)] : { top: line.y, height: line.height };
-    return { left, right, top: part.top - this.#stage.scrollTop + AXIS_PX, height: part.height };
+    return { left, right, ...this.#stage.placed(part.top, part.height) };
   }
 
   #outline(call: Call, thickness: number): void {
     const place = this.placeOf(call);
-    if (!place) return;
+    if (!place?.height) return;
     const left = Math.max(-4, place.left);
     const right = Math.min(this.#stage.width + 4, place.right);
     const context = this.#context;

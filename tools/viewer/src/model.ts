@@ -1,7 +1,7 @@
 // The state of a timeline: the runs, what is shown, what is selected. Everything that can be done to it
 // with mouse, touch, keys or buttons is a method here; whoever displays it is told by `changed`.
 
-import { fit, layout, ROW_HEIGHTS, totalHeight, type Line, type Sizing } from "./layout.ts";
+import { fit, layout, pinnedHeight, ROW_HEIGHTS, totalHeight, type Line, type Sizing } from "./layout.ts";
 import { classesOf, complete, graphOf, load, rowOfCall, shade, type Call, type LoadedRun } from "./loaded.ts";
 import type { Web } from "./causes.ts";
 import type { TraceData } from "./format.ts";
@@ -10,7 +10,7 @@ import { CLASSES, type ClassStyle } from "./palette.ts";
 import { matcher, needsDetails, parseQuery, type Term } from "./query.ts";
 import { rangeOf, type Bookmark, type Range } from "./range.ts";
 import { hasNoMatch, weighing, type Order } from "./order.ts";
-import { pathTo, shownOn, tree, type Axis, type Branch, type Grouping } from "./tree.ts";
+import { pathOf, pathTo, shownOn, tree, type Axis, type Branch, type Grouping } from "./tree.ts";
 import { SHADE_DIM, type Track } from "./track.ts";
 import { View } from "./view.ts";
 
@@ -24,6 +24,9 @@ export interface Jump {
   filter: string;
 }
 
+/** Pinned rows stay in sight up to this share of the room there is; more of them scroll with the others. */
+const PINNED_SHARE_MAX = 0.6;
+
 export class Model {
   readonly runs: LoadedRun[];
   readonly view: View;
@@ -34,6 +37,8 @@ export class Model {
   styles: ClassStyle[] = CLASSES;
   /** Groups the user opened or collapsed. */
   readonly choices = new Map<string, boolean>();
+  /** Rows and groups that stand above the others, by key. */
+  pins: string[] = [];
   grouping: Grouping = "run";
   order: Order = "place";
   /** Whether processes without a call that matches the search are left out. */
@@ -42,6 +47,8 @@ export class Model {
   roots: Branch[] = [];
   lines: Line[] = [];
   height = 0;
+  /** So much at the top of the lines does not scroll. */
+  fixed = 0;
   sizing: Sizing = { row: 20, collapsed: 0 };
   /** Height of rows the user asked for; otherwise what fits. */
   rowHeight: number | undefined;
@@ -115,7 +122,10 @@ export class Model {
   }
 
   #plant(): void {
+    // In another tree the same rows have other keys.
+    const tracks = this.pins.map((key) => pathOf(this.roots, key).at(-1)?.tracks[0]);
     this.#grow();
+    this.pins = this.pins.map((key, at) => (tracks[at] && pathTo(this.roots, tracks[at]).at(-1)?.key) ?? key);
     this.choices.clear();
     this.#fit();
   }
@@ -148,7 +158,7 @@ export class Model {
 
   #fit(): void {
     const { rowHeight } = this;
-    this.sizing = fit(this.roots, this.#room);
+    this.sizing = fit(this.roots, this.#room, this.pins);
     if (rowHeight !== undefined) this.sizing = { row: rowHeight, collapsed: rowHeight < 12 ? Math.max(1, this.sizing.collapsed) : 0 };
     this.relayout();
   }
@@ -159,8 +169,10 @@ export class Model {
   }
 
   relayout(): void {
-    this.lines = layout(this.roots, this.sizing, this.choices);
+    this.lines = layout(this.roots, this.sizing, this.choices, this.pins);
     this.height = totalHeight(this.lines);
+    const pinned = pinnedHeight(this.lines);
+    this.fixed = pinned <= this.#room * PINNED_SHARE_MAX ? pinned : 0;
     this.arranged++;
     this.changed();
   }
@@ -193,6 +205,30 @@ export class Model {
     // What was chosen before is taken back, so that what is below is as it was.
     if (!this.choices.delete(line.key)) this.choices.set(line.key, line.folded);
     this.relayout();
+  }
+
+  /** Puts a row or group above the others, before the pinned one at this place, or last. */
+  pin(key: string, at = this.pins.length): void {
+    const before = this.pins.slice(0, at).filter((pin) => pin !== key);
+    this.pins = [...before, key, ...this.pins.slice(at).filter((pin) => pin !== key)];
+    this.#fit();
+  }
+
+  /** Puts it back to where it belongs. */
+  unpin(key: string): void {
+    this.pins = this.pins.filter((pin) => pin !== key);
+    this.#fit();
+  }
+
+  /** One or the other. */
+  togglePin(key: string): void {
+    if (this.pins.includes(key)) this.unpin(key);
+    else this.pin(key);
+  }
+
+  /** The row of a call, as it can be pinned. */
+  pinOf(call: Call): string | undefined {
+    return pathTo(this.roots, this.trackOf(call)).at(-1)?.key;
   }
 
   group(grouping: Grouping): void {

@@ -43,6 +43,8 @@ export class Panel {
     add("‹ previous", () => this.#model.step(-1));
     add("next ›", () => this.#model.step(1));
     add("zoom to it", () => this.#model.reveal(call, true));
+    const pin = this.#model.pinOf(call);
+    if (pin) add("pin its row", () => this.#model.togglePin(pin));
     if (parent >= 0) {
       const outer = run.head.functions[run.data.functionOf[parent]].name;
       add(`inside ${outer}`, () => this.#model.reveal({ run: call.run, index: parent }, false));

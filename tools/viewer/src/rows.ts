@@ -4,7 +4,7 @@ import { Columns } from "./columns.ts";
 import { firstBelow, strips, type Line, type Row } from "./layout.ts";
 import type { Model } from "./model.ts";
 import { fill, hatch, paintBlend, paintFailures, paintStack, paintTrack, type Box, type Picture, type Spot } from "./paint.ts";
-import type { Theme } from "./palette.ts";
+import { pixel, type Theme } from "./palette.ts";
 
 /** From this height on (in pixels of the device) the height of a column says how full it is. */
 const STACK_PX = 7;
@@ -26,19 +26,31 @@ export interface Frame {
 export class Rows {
   #columns = new Columns(1);
 
-  /** Lines that are at least partly in sight. */
+  /** Lines that are at least partly in sight; first those that do not scroll. */
   static visible(model: Model, scrollTop: number, height: number): Line[] {
-    const found: Line[] = [];
-    for (let at = firstBelow(model.lines, scrollTop); at < model.lines.length && model.lines[at].y <= scrollTop + height; at++) {
-      found.push(model.lines[at]);
+    const { lines, fixed } = model;
+    const found = fixed ? lines.slice(0, firstBelow(lines, fixed)) : [];
+    for (let at = firstBelow(lines, fixed + scrollTop); at < lines.length && lines[at].y <= scrollTop + height; at++) {
+      found.push(lines[at]);
     }
     return found;
   }
 
-  draw(frame: Frame, lines: Line[], grid: () => void): Spot[] {
-    const { picture, step } = frame;
+  /** Draws lines; `grid` draws what is behind calls down to a height of the picture. */
+  draw(frame: Frame, lines: Line[], grid: (bottom: number) => void): Spot[] {
+    const { picture, step, model, theme } = frame;
     const count = Math.max(1, Math.ceil(picture.width / step));
     if (this.#columns.count !== count) this.#columns = new Columns(count);
+    const edge = Math.round((frame.top + model.fixed) * frame.ratio);
+    const scrolled = this.#lines(frame, lines.filter(({ y }) => y >= model.fixed), () => grid(picture.height));
+    if (!model.fixed) return scrolled;
+    fill(picture, 0, 0, picture.width, edge, theme.ground);
+    const fixed = this.#lines(frame, lines.filter(({ y }) => y < model.fixed), () => grid(edge));
+    fill(picture, 0, edge - Math.ceil(frame.ratio), picture.width, Math.ceil(frame.ratio), pixel(theme.soft));
+    return [...fixed, ...scrolled.filter(({ y, height }) => y + height / 2 > edge)];
+  }
+
+  #lines(frame: Frame, lines: Line[], grid: () => void): Spot[] {
     for (const line of lines) this.#ground(frame, line);
     grid();
     const spots: Spot[] = [];
@@ -108,7 +120,7 @@ export class Rows {
   }
 }
 
-export function boxOf({ picture, ratio, scrollTop, top }: Frame, line: Line): Box {
-  const y = Math.round((line.y - scrollTop + top) * ratio);
+export function boxOf({ picture, ratio, scrollTop, top, model }: Frame, line: Line): Box {
+  const y = Math.round((line.y - (line.y < model.fixed ? 0 : scrollTop) + top) * ratio);
   return { x: 0, y, width: picture.width, height: Math.max(1, Math.round(line.height * ratio)) };
 }

@@ -69,7 +69,17 @@ export class Stage {
 
   /** A height of the canvas as one of the layout. */
   layoutY(y: number): number {
-    return y - AXIS_PX + this.scrollTop;
+    const at = y - AXIS_PX;
+    return at < this.#model.fixed ? at : at + this.scrollTop;
+  }
+
+  /** Where something of the layout is on the canvas, as far as rows that do not scroll leave it in sight. */
+  placed(top: number, height: number): { top: number; height: number } {
+    const { fixed } = this.#model;
+    if (top < fixed || !fixed) return { top: top + AXIS_PX - (fixed ? 0 : this.scrollTop), height };
+    const y = top + AXIS_PX - this.scrollTop;
+    const covered = Math.min(height, Math.max(0, AXIS_PX + fixed - y));
+    return { top: covered ? AXIS_PX + fixed : y, height: height - covered };
   }
 
   axis() {
@@ -97,7 +107,7 @@ export class Stage {
     const frame: Frame = {
       picture, model: this.#model, theme: this.theme, ratio: this.#ratio, scrollTop: this.scrollTop, top: AXIS_PX, step: this.#step,
     };
-    this.#spots = this.#rows.draw(frame, Rows.visible(this.#model, this.scrollTop, this.height - AXIS_PX), () => this.#drawGrid(picture));
+    this.#spots = this.#rows.draw(frame, Rows.visible(this.#model, this.scrollTop, this.height - AXIS_PX), (bottom) => this.#drawGrid(picture, bottom));
     // Lines scrolled half out of sight end at the axis.
     fill(picture, 0, 0, picture.width, Math.round(AXIS_PX * this.#ratio), this.theme.ground);
     this.#painted = state;
@@ -115,10 +125,10 @@ export class Stage {
     }, REST_MS);
   }
 
-  #drawGrid(picture: Picture): void {
+  #drawGrid(picture: Picture, bottom: number): void {
     const colour = pixel(this.theme.line);
     for (const { time } of this.axis().ticks) {
-      fill(picture, Math.round(this.xOf(time) * this.#ratio), 0, 1, picture.height, colour);
+      fill(picture, Math.round(this.xOf(time) * this.#ratio), 0, 1, bottom, colour);
     }
   }
 
@@ -168,6 +178,10 @@ export class Stage {
 
   /** The rows between two heights of the canvas; those of the axis are all. */
   tracksBetween(a: number, b: number): Set<Track> {
-    return tracksBetween(this.#model.lines, this.layoutY(Math.min(a, b)), this.layoutY(Math.max(a, b)) + 0.01);
+    const { lines, fixed } = this.#model;
+    const [top, bottom] = [this.layoutY(Math.min(a, b)), this.layoutY(Math.max(a, b)) + 0.01];
+    if (top >= fixed || bottom <= fixed) return tracksBetween(lines, top, bottom);
+    // Between them are those that are scrolled out of sight.
+    return new Set([...tracksBetween(lines, top, fixed), ...tracksBetween(lines, fixed + this.scrollTop, bottom)]);
   }
 }

@@ -254,6 +254,21 @@ export function leaves(branch: Branch): Branch[] {
   return branch.tracks.length ? [branch] : branch.children.flatMap(leaves);
 }
 
+/** The branches from a root down to the one that has a key. */
+export function pathOf(roots: Branch[], key: string): Branch[] {
+  for (const root of roots) {
+    if (root.key === key) return [root];
+    const below = pathOf(root.children, key);
+    if (below.length) return [root, ...below];
+  }
+  return [];
+}
+
+/** Whether a branch only cuts a long list. */
+export function isRange(branch: Branch): boolean {
+  return /\/range\d+$/.test(branch.key);
+}
+
 /** The branches from a root down to the leaf that has a track. */
 export function pathTo(roots: Branch[], track: Track): Branch[] {
   for (const root of roots) {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Head, ProcessEntry, ProcessKind } from "../src/format.ts";
-import { fit, layout, lineAt, strips, totalHeight, type Line, type Sizing } from "../src/layout.ts";
+import { fit, layout, lineAt, pinnedHeight, strips, totalHeight, type Line, type Sizing } from "../src/layout.ts";
 import { leaves, pathTo, AS_THEY_ARE, rangeLabel, tree, type Grouping, type Run, shownOn } from "../src/tree.ts";
 import { Track } from "../src/track.ts";
 import { View } from "../src/view.ts";
@@ -229,4 +229,30 @@ test("a run and the same one stretched are never shown together", () => {
   assert.deepEqual(shownOn("common", heads), [0, 1]);
   assert.deepEqual(shownOn("stretched", heads), [0, 2]);
   assert.deepEqual(shownOn("stretched", [{}, {}]), [0, 1]);
+});
+
+test("pinned rows stand above all others, in their order, and nowhere else", () => {
+  const roots = tree([cluster(8, 2)]);
+  const keyOf = (label: string) => layout(roots, COMFORTABLE, new Map()).find((line) => line.label === label)!.key;
+  const [rank, server] = [keyOf("rank 5"), keyOf("server1")];
+  const found = layout(roots, COMFORTABLE, new Map(), [server, "no such key", rank]);
+  assert.deepEqual(found.filter(({ isPinned }) => isPinned).map(({ label, note }) => [label, note]), [["server1", "servers"], ["rank 5", ""]]);
+  assert.deepEqual(found.slice(2, 4).map(({ label }) => label), ["simulated", "rank 0"]);
+  assert.equal(found.filter(({ label }) => label === "rank 5" || label === "server1").length, 2);
+  assert.equal(pinnedHeight(found) <= found[2].y, true);
+  assert.equal(pinnedHeight(layout(roots, COMFORTABLE, new Map())), 0);
+  const all = new Set(leaves({ ...roots[0] }).flatMap(({ tracks }) => tracks));
+  const drawn = layout(roots, { row: 1, collapsed: 9 }, new Map(), [server, rank]).flatMap(({ rows }) => rows.flatMap(({ tracks }) => tracks));
+  assert.deepEqual([new Set(drawn).size, drawn.length], [all.size, all.size]);
+});
+
+test("a group of which all is pinned is not there, and what is pinned can be opened", () => {
+  const roots = tree([cluster(2, 2)]);
+  const servers = roots[0].children.find(({ label }) => label === "servers")!;
+  const keys = servers.children.map(({ key }) => key);
+  const closed = layout(roots, COMFORTABLE, new Map(), keys);
+  assert.equal(closed.some(({ key }) => key === servers.key), false);
+  const open = layout(roots, COMFORTABLE, new Map([[keys[0], true]]), keys);
+  const [opened, device] = [open.findIndex(({ key }) => key === keys[0]), open.findIndex(({ label }) => label === "device")];
+  assert.equal(open[opened].mode === "heading" && open[device].isPinned && device > opened, true);
 });

@@ -456,6 +456,64 @@ describe("beside the rows", () => {
     await page.close();
   });
 
+  test("rows can be pinned to the top by P, by their button and by dragging their names there", async () => {
+    const { page } = await openFile(browser, small, { viewport: { width: 1200, height: 420 } });
+    for (let turn = 0; turn < 3; turn++) await page.locator("canvas.stage").press("=");
+    await page.locator("#timeline.scrolled").waitFor();
+    const box = await stage(page);
+    const pinned = () => page.locator(".gutter [aria-label='Pinned rows'] .name").allTextContents();
+    const seen = async (names) => {
+      await page.waitForFunction((names) => [...document.querySelectorAll(".gutter [aria-label='Pinned rows'] .name")].map(({ textContent }) => textContent).join() === names, names.join());
+      assert.deepEqual(await pinned(), names);
+    };
+    await page.mouse.click(box.x + 300, await lineAt(page, "rank 1"));
+    await page.locator(".details dl").waitFor();
+    const told = await page.locator(".details dl").textContent();
+    await page.keyboard.press("p");
+    await seen(["rank 1"]);
+    // It stays in sight, and what is under the pointer is its call, however far the others are scrolled.
+    await page.locator(".scroller").evaluate((element) => (element.scrollTop = 1e6));
+    await page.waitForFunction(() => ![...document.querySelectorAll(".gutter .name")].some(({ textContent }) => textContent === "rank 0"));
+    await page.keyboard.press("Escape");
+    await page.mouse.click(box.x + 300, await lineAt(page, "rank 1"));
+    await page.waitForFunction((told) => document.querySelector(".details dl")?.textContent === told, told);
+    await page.mouse.move(5, 5);
+    await page.waitForTimeout(300);
+    const drawn = await picture(page);
+    await page.locator(".scroller").evaluate((element) => (element.scrollTop = 0));
+    await page.locator(".gutter .label", { hasText: /^rank 3/ }).hover();
+    await page.locator(".gutter .label", { hasText: /^rank 3/ }).locator("+ .pin").click();
+    await seen(["rank 1", "rank 3"]);
+    const middle = async (name) => ({ x: box.x - 150, y: await lineAt(page, name) });
+    await drag(page, await middle("rank 3"), { x: box.x - 150, y: (await middle("rank 1")).y - 8 });
+    await seen(["rank 3", "rank 1"]);
+    await drag(page, await middle("rank 2"), await middle("rank 1"));
+    await page.waitForFunction(() => location.hash.split("pin=").length === 4);
+    assert.equal((await pinned()).includes("rank 2"), true);
+    const fragment = await page.evaluate(() => location.hash);
+    const names = await pinned();
+    for (const name of ["rank 3", "rank 2"]) {
+      const left = (await pinned()).filter((other) => other !== name);
+      await drag(page, await middle(name), { x: box.x - 150, y: box.y + 200 });
+      await seen(left);
+    }
+    await seen(["rank 1"]);
+    await page.locator(".scroller").evaluate((element) => (element.scrollTop = 1e6));
+    await page.mouse.move(5, 5);
+    await page.waitForTimeout(300);
+    assert.equal(await picture(page), drawn);
+    await page.close();
+    const again = await openFile(browser, small, { fragment });
+    assert.deepEqual(again.complaints, []);
+    assert.deepEqual(await again.page.locator(".gutter [aria-label='Pinned rows'] .name").allTextContents(), names);
+    assert.deepEqual(await faults(again.page), []);
+    // In another tree the same rows are pinned.
+    await again.page.getByLabel("Groups of the rows").selectOption("flat");
+    await again.page.waitForFunction(() => location.hash.includes("by=flat"));
+    assert.deepEqual(await again.page.locator(".gutter [aria-label='Pinned rows'] .name").allTextContents(), names);
+    await again.page.close();
+  });
+
   test("M keeps a range under a name, G goes to a time or a row, pictures can be saved", async () => {
     const { page, complaints } = await openFile(browser, small);
     const box = await stage(page);
