@@ -53,14 +53,21 @@ pub fn import_file(client: &Client, plain: &Path, path: &[u8]) -> Result<bool, F
     } else {
         copy_in(&mut source, plain, &file).map(|()| true)
     };
-    file.close()?;
-    if copied == Ok(true) {
-        let call = Call::Rename { from: beside, to: path.to_vec() };
-        client.call(call, &mut NoMemory)?;
-    } else {
-        client.call(Call::Remove { path: beside, kind: Kind::File }, &mut NoMemory)?;
+    let closed = file.close();
+    let brought = copied.and_then(|any| {
+        closed?;
+        if any {
+            let call = Call::Rename { from: beside.clone(), to: path.to_vec() };
+            client.call(call, &mut NoMemory)?;
+        }
+        Ok(any)
+    });
+    if brought == Ok(true) {
+        return brought;
     }
-    copied
+    let removed = client.call(Call::Remove { path: beside, kind: Kind::File }, &mut NoMemory);
+    // Of two errors the first says why.
+    brought.and_then(|any| removed.map(|_| any))
 }
 
 /// The longest name of a file, here and there.

@@ -7,6 +7,7 @@ use iolab_pfs::client::{Call, Failure};
 use iolab_pfs_node::files::{self, OpenFile};
 use iolab_pfs_node::instance::{Instance, Wish};
 use iolab_pfs_node::node::Node;
+use iolab_pfs_node::plain;
 use iolab_pfs_node::{Client, NoMemory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -341,6 +342,11 @@ fn a_server_after_one_that_could_not_sync_takes_for_written_what_the_device_has(
     breaks(directory.join("server-1"), false);
     assert!(directory.join("server-1/unsynced").exists());
     assert!(read(&client, b"/file", 30_000) == new);
+    // Of a file that cannot be brought whole nothing is left.
+    let source = parent.path().join("plain");
+    fs::write(&source, &new).unwrap();
+    assert_eq!(plain::import_file(&client, &source, b"/brought").unwrap_err().code, Code::IO);
+    assert!(files::look(&client, b"/brought.iolab-import").unwrap().is_none());
     drop(file);
     drop(client);
     node.stop();
