@@ -10,7 +10,7 @@ use iolab_pfs::Code;
 use iolab_pfs::client::Failure;
 use iolab_pfs_node::{Client, plain};
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::{Mutex, PoisonError};
@@ -86,11 +86,13 @@ fn way(place: Place, flags: c_int) -> Result<Way, i32> {
         return Ok(Way::Plain);
     }
     let place = if has(libc::O_NOFOLLOW) { place.itself() } else { place };
-    let Some((_, FileType::RegularFile)) = place.candidate(run) else { return Ok(Way::Plain) };
-    work(|| decided(run, place, flags)).unwrap_or(Ok(Way::Plain))
+    let Some((status, FileType::RegularFile)) = place.candidate(run) else {
+        return Ok(Way::Plain);
+    };
+    work(|| decided(run, (place, &status), flags)).unwrap_or(Ok(Way::Plain))
 }
 
-fn decided(run: &Run, place: Place, flags: c_int) -> Result<Way, Failure> {
+fn decided(run: &Run, (place, status): (Place, &Stat), flags: c_int) -> Result<Way, Failure> {
     let way = flags & libc::O_ACCMODE;
     let truncates = flags & libc::O_TRUNC != 0;
     let (reads, writes) = (way != libc::O_WRONLY, way != libc::O_RDONLY || truncates);
@@ -103,7 +105,11 @@ fn decided(run: &Run, place: Place, flags: c_int) -> Result<Way, Failure> {
     let _turn = ours::turn(run, &[&name])?;
     match is_open(&client, &name, if writes { CLOSING } else { CLOSING_READ })? {
         None => Ok(Way::Plain),
-        Some(false) if truncates => plain::forget(&client, &name).map(|()| Way::Plain),
+        Some(false) if truncates => {
+            plain::forget(&client, &name)?;
+            run.stand_ins.strike(status.st_dev, status.st_ino);
+            Ok(Way::Plain)
+        }
         Some(false) => plain::bring_home(&client, &name, &run.stand_ins).map(|_| Way::Plain),
         Some(true) if writes => Err(in_use(&name, "a POSIX open cannot write to it")),
         Some(true) => {

@@ -34,6 +34,16 @@ fn plain_failure(path: &Path, error: impl Into<io::Error>) -> Failure {
     Failure { code, text: format!("{}: {error}", path.display()) }
 }
 
+/// Whether there is anything of that name, or where it leads to if it is a link.
+pub fn is_there(name: &Path) -> bool {
+    fs::stat(name).is_ok()
+}
+
+/// Whether a name is that of a directory, or leads to one.
+pub fn is_directory(name: &Path) -> bool {
+    fs::stat(name).is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory)
+}
+
 /// Copies a plain file into the file system under a name that it does not have there, and makes the
 /// directories that lead to it. If it is there already, or somebody else brings it meanwhile, it stays
 /// as it is there. The answer is whether it was copied.

@@ -215,7 +215,7 @@ fn check_mode(mode: i32) -> Result<(), Trouble> {
 fn check_way(said: &Path) -> Result<(), Trouble> {
     let is_directory = said.as_os_str().as_bytes().ends_with(b"/");
     let climbs = said.components().any(|it| it == Component::ParentDir);
-    if (is_directory || climbs) && !said.parent().is_some_and(Path::is_dir) {
+    if (is_directory || climbs) && !said.parent().is_some_and(plain::is_directory) {
         return Err(Trouble::new(Class::NoSuchFile, "there is no such directory"));
     }
     match is_directory {
@@ -238,7 +238,7 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
     if !name.only_here && (is_there || mode & mode::READ_ONLY == 0) {
         check_way(&name.host)?;
     }
-    let comes_in = !is_there && !name.only_here && host.exists();
+    let comes_in = !is_there && !name.only_here && plain::is_there(host);
     if !is_there && !name.only_here {
         if mode & mode::READ_ONLY != 0 {
             return Ok(None);
@@ -246,7 +246,7 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
         if comes_in && mode & mode::EXCLUSIVE != 0 {
             return Err(Trouble::new(Class::FileExists, "the file exists"));
         }
-        if host.parent().is_some_and(|parent| !parent.is_dir()) {
+        if host.parent().is_some_and(|parent| !plain::is_directory(parent)) {
             return Err(Trouble::new(Class::NoSuchFile, "there is no such directory"));
         }
     }

@@ -126,6 +126,18 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     write_all("a.dat", MPI_MODE_RDWR, 'F');
     write_all("last.dat", create, '0');
+    /* Written anew by POSIX while its bytes are elsewhere, and opened by MPI again. */
+    for (int round = 0; round < 2; round++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) {
+            FILE *anew = fopen("last.dat", "w");
+            fputs("written anew", anew);
+            fclose(anew);
+            look("last.dat");
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        write_all("last.dat", MPI_MODE_RDWR, '1');
+    }
     fclose(said);
     MPI_Finalize();
     return 0;
