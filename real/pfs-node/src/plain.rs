@@ -44,6 +44,12 @@ pub fn is_directory(name: &Path) -> bool {
     fs::stat(name).is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory)
 }
 
+/// Whether a plain file has a second name (`link`), under which it has to be the same file.
+pub fn has_several_names(name: &Path) -> bool {
+    let is_file = |it: &Stat| FileType::from_raw_mode(it.st_mode) == FileType::RegularFile;
+    fs::stat(name).is_ok_and(|status| is_file(&status) && status.st_nlink > 1)
+}
+
 /// Copies a plain file into the file system under a name that it does not have there, and makes the
 /// directories that lead to it. If it is there already, or somebody else brings it meanwhile, it stays
 /// as it is there. The answer is whether it was copied.

@@ -9,7 +9,7 @@ use super::hints::{self, Given, Hints};
 use super::names::{self, Name, shown};
 use super::numbers::{Class, Numbers};
 use super::session;
-use super::trouble::Trouble;
+use super::trouble::{Trouble, say};
 use super::{Answer, Carried};
 use crate::call::Call;
 use iolab_pfs::client;
@@ -245,6 +245,11 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
         }
         if comes_in && mode & mode::EXCLUSIVE != 0 {
             return Err(Trouble::new(Class::FileExists, "the file exists"));
+        }
+        if comes_in && plain::has_several_names(host) {
+            let name = shown(&name.path);
+            say(&format!("{name} has a second name (link), so it stays a plain file"));
+            return Ok(None);
         }
         if host.parent().is_some_and(|parent| !plain::is_directory(parent)) {
             return Err(Trouble::new(Class::NoSuchFile, "there is no such directory"));

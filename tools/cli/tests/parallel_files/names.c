@@ -126,6 +126,15 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     write_all("a.dat", MPI_MODE_RDWR, 'F');
     write_all("last.dat", create, '0');
+    /* A file of two names is the same under both. */
+    if (rank == 0) {
+        close(open("one.dat", O_CREAT | O_WRONLY, 0644));
+        fprintf(said, "link %d\n", link("one.dat", "two.dat"));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    write_all("one.dat", MPI_MODE_RDWR, '2');
+    look("two.dat");
+    MPI_Barrier(MPI_COMM_WORLD);
     /* Written anew by POSIX while its bytes are elsewhere, and opened by MPI again. */
     for (int round = 0; round < 2; round++) {
         MPI_Barrier(MPI_COMM_WORLD);
