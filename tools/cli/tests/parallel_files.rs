@@ -433,3 +433,15 @@ fn ranks_that_come_together_while_nobody_answers_say_who_does_not() {
         assert_eq!(said.lines().filter(is_told).count(), 2, "{family}: {said}");
     }
 }
+
+/// Hints of ours that nobody carries out are told, once, and not given back as if they held.
+#[test]
+fn hints_without_effect_are_told() {
+    let guest = Guest::new("mpich", "hinted.c");
+    let (left, output) = guest.run(2, false, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let told = said.lines().filter(|line| line.contains("hint iolab_durability has no effect"));
+    assert_eq!(told.count(), 1, "{said}");
+    let heard = String::from_utf8_lossy(&left[Path::new("said")]);
+    assert_eq!(heard, "iolab_durability - iolab_layout - striping_factor 1 cb_nodes 1");
+}

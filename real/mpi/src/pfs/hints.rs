@@ -60,6 +60,19 @@ const KNOWN: [&str; 48] = [
 ];
 /// Further ones: with a meaning for the layout.
 const LAYOUT: [&str; 2] = ["striping_factor", "striping_unit"];
+/// Those of ours that nobody carries out so far: a program must not take them for granted.
+const WITHOUT_EFFECT: [&str; 8] = [
+    "iolab_agree",
+    "iolab_cache_map",
+    "iolab_collective",
+    "iolab_consistency",
+    "iolab_durability",
+    "iolab_hot",
+    "iolab_report",
+    "iolab_schedule",
+];
+/// A wish for a new file; what came of it is told by the hints of `LAYOUT`.
+const OWN_LAYOUT: &str = "iolab_layout";
 /// What names of hints begin with that libraries above MPI take, and pass on: PnetCDF's.
 const OF_OTHERS: [&str; 2] = ["nc_", "pnetcdf_"];
 /// Names a file of hints for all programs.
@@ -164,8 +177,11 @@ fn is_of_others(name: &str) -> bool {
     OF_OTHERS.iter().any(|start| name.starts_with(start))
 }
 
-/// Tells which hints nobody knows, and what may have been meant.
-pub(super) fn tell_unknown(given: &Given) {
+/// Tells which hints nobody knows, and what may have been meant, and which of ours have no effect.
+pub(super) fn tell_unheeded(given: &Given) {
+    for name in given.keys().filter(|name| WITHOUT_EFFECT.contains(&name.as_str())) {
+        say(&format!("hint {name} has no effect so far; the options of `iolab fs up` hold"));
+    }
     for name in given.keys().filter(|name| !is_known(name) && !is_of_others(name)) {
         let known = KNOWN.iter().chain(&LAYOUT);
         let nearest = known.max_by(|one, other| {
@@ -192,8 +208,11 @@ impl Hints {
 
     /// Takes up what is known and may change while a file is open.
     pub(super) fn take(&mut self, given: Given) {
-        let fixed = |name: &str| LAYOUT.contains(&name) || name == "romio_visibility_immediate";
-        let taken = given.into_iter().filter(|(name, _)| is_known(name) && !fixed(name));
+        let fixed = |name: &str| {
+            LAYOUT.contains(&name) || [OWN_LAYOUT, "romio_visibility_immediate"].contains(&name)
+        };
+        let holds = |name: &str| is_known(name) && !WITHOUT_EFFECT.contains(&name);
+        let taken = given.into_iter().filter(|(name, _)| holds(name) && !fixed(name));
         self.effective.extend(taken);
     }
 
@@ -257,9 +276,11 @@ mod tests {
         let layout = Layout::usual(2);
         let mut hints = Hints::new(given(&[("cb_nodes", "3"), ("strange", "1")]), layout);
         hints.take(given(&[("striping_unit", "1"), ("romio_cb_read", "enable")]));
+        hints.take(given(&[("iolab_layout", "one"), ("iolab_durability", "device")]));
         let known = ["cb_nodes", "romio_cb_read", "romio_visibility_immediate"];
         let names: Vec<_> = hints.effective.keys().map(String::as_str).collect();
         assert_eq!(names, [&known[..], &LAYOUT].concat());
         assert_eq!(hints.effective["striping_unit"], "262144");
+        assert!(WITHOUT_EFFECT.iter().all(|name| KNOWN.contains(name)));
     }
 }

@@ -93,7 +93,7 @@ fn opened(call: &Call<'_>, communicator: usize, name: Name) -> Result<Option<Fil
     }
     let number = adopted(opened, (group.rank, group.size))?;
     if is_first {
-        hints::tell_unknown(&given);
+        hints::tell_unheeded(&given);
     }
     let hints = Hints::new(given, opened.layout);
     let file = File::new(name, number, group, (mode, said), hints);
