@@ -434,6 +434,31 @@ fn ranks_that_come_together_while_nobody_answers_say_who_does_not() {
     }
 }
 
+/// While servers are stopped, all ranks of a collective call hear the same class, and in time.
+#[test]
+fn a_collective_call_whose_servers_are_stopped_fails_on_all_ranks_within_ten_seconds() {
+    for (family, what) in
+        [("mpich", "write"), ("mpich", "read"), ("openmpi", "write"), ("openmpi", "read")]
+    {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().join("fs");
+        let lock = place.join("lock");
+        let run = ["fs", "run", "--servers", "2", "--dir", place.to_str().unwrap(), "--"];
+        let guest = Guest::new(family, "halted.c");
+        let (left, output) = guest.run_by(3, &run, &[], &[lock.to_str().unwrap(), what]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        for rank in 0..3 {
+            let heard = String::from_utf8_lossy(&left[Path::new(&format!("said.{rank}"))]);
+            assert_eq!(heard, "IO within 10 s: 1", "{what} on rank {rank} of {family}: {said}");
+        }
+        let is_told = |line: &str| {
+            line.starts_with(&format!("iolab: MPI_File_{what}_at_all of /"))
+                && line.contains("halted.dat: I/O server ")
+        };
+        assert!(said.lines().any(is_told), "{family}: {said}");
+    }
+}
+
 /// Hints of ours that nobody carries out are told, once, and not given back as if they held.
 #[test]
 fn hints_without_effect_are_told() {
