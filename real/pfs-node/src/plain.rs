@@ -44,6 +44,11 @@ pub fn is_directory(name: &Path) -> bool {
     fs::stat(name).is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory)
 }
 
+/// Whether a name goes on behind that of a file.
+pub fn leads_through_file(name: &Path) -> bool {
+    fs::stat(name).is_err_and(|error| error == Errno::NOTDIR)
+}
+
 /// Whether a plain file has a second name (`link`), under which it has to be the same file.
 pub fn has_several_names(name: &Path) -> bool {
     let is_file = |it: &Stat| FileType::from_raw_mode(it.st_mode) == FileType::RegularFile;

@@ -216,11 +216,19 @@ fn check_way(said: &Path) -> Result<(), Trouble> {
     let is_directory = said.as_os_str().as_bytes().ends_with(b"/");
     let climbs = said.components().any(|it| it == Component::ParentDir);
     if (is_directory || climbs) && !said.parent().is_some_and(plain::is_directory) {
-        return Err(Trouble::new(Class::NoSuchFile, "there is no such directory"));
+        return Err(no_directory(said));
     }
     match is_directory {
         true => Err(Trouble::new(Class::BadFile, "a slash at the end is for directories")),
         false => Ok(()),
+    }
+}
+
+/// A name has no directory to be in.
+fn no_directory(name: &Path) -> Trouble {
+    match plain::leads_through_file(name) {
+        true => Trouble::new(Class::BadFile, "a part of its name is a file, no directory"),
+        false => Trouble::new(Class::NoSuchFile, "there is no such directory"),
     }
 }
 
@@ -243,7 +251,8 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
         if mode & mode::READ_ONLY != 0 {
             return Ok(None);
         }
-        if comes_in && mode & mode::EXCLUSIVE != 0 {
+        // Without `MPI_MODE_CREATE`, the other mode says nothing.
+        if comes_in && creates && mode & mode::EXCLUSIVE != 0 {
             return Err(Trouble::new(Class::FileExists, "the file exists"));
         }
         if comes_in && plain::has_several_names(host) {
@@ -252,7 +261,7 @@ fn looked_up(name: &Name, mode: i32, given: &Given) -> Result<Option<Opened>, Tr
             return Ok(None);
         }
         if host.parent().is_some_and(|parent| !plain::is_directory(parent)) {
-            return Err(Trouble::new(Class::NoSuchFile, "there is no such directory"));
+            return Err(no_directory(host));
         }
     }
     let permissions = permissions(given);

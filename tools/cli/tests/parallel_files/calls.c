@@ -15,6 +15,7 @@ static const char *name_of(int code) {
     if (class == MPI_ERR_ARG) return "arg";
     if (class == MPI_ERR_IO) return "io";
     if (class == MPI_ERR_AMODE) return "amode";
+    if (class == MPI_ERR_BAD_FILE) return "bad file";
     if (class == MPI_ERR_NO_SUCH_FILE) return "no such file";
     if (class == MPI_ERR_FILE_EXISTS) return "file exists";
     if (class == MPI_ERR_READ_ONLY) return "read only";
@@ -75,6 +76,12 @@ int main(int argc, char **argv) {
     check("nothing to read", MPI_File_open(all, "no.dat", MPI_MODE_RDONLY, none, &file));
     check("nothing to write", MPI_File_open(all, "no.dat", MPI_MODE_WRONLY, none, &file));
     check("no directory", MPI_File_open(all, "no/no.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, none, &file));
+    if (rank == 0) fclose(fopen("plain.dat", "w"));
+    MPI_Barrier(all);
+    check("under a file", MPI_File_open(all, "plain.dat/no.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, none, &file));
+    check("deeper", MPI_File_open(all, "plain.dat/no/deep.dat", MPI_MODE_CREATE | MPI_MODE_RDWR, none, &file));
+    check("exclusive, not created", MPI_File_open(all, "plain.dat", MPI_MODE_EXCL | MPI_MODE_RDWR, none, &file));
+    check("its end", MPI_File_close(&file));
     check("two ways", MPI_File_open(all, "no.dat", MPI_MODE_RDONLY | MPI_MODE_RDWR, none, &file));
     check("create to read", MPI_File_open(all, "no.dat", MPI_MODE_CREATE | MPI_MODE_RDONLY, none, &file));
     check("delete nothing", rank ? 0 : MPI_File_delete("no.dat", none));
