@@ -64,8 +64,9 @@ pub(crate) enum Part {
     Joint,
     /// A blocking access of this rank alone.
     Alone(Direction, Place),
-    /// A call of this rank alone that looks at the file, or accesses bytes of it by a pointer that others move, or goes on
-    /// when it has returned.
+    /// One that may go on when it has returned.
+    AloneBegun(Direction, Place),
+    /// A call of this rank alone that looks at the file, or accesses bytes of it by a pointer that others move.
     Other,
     /// `MPI_File_seek`, which may look at the end of the file.
     Seek,
@@ -94,8 +95,9 @@ impl Sort {
 impl Part {
     /// Whether it has to do with collective accesses.
     fn is_collective(self) -> bool {
-        use Part::{Alone, Finalize, Init, Joint, Other, Seek, SetInfo};
-        !matches!(self, Init | SetInfo | Joint | Alone(..) | Other | Seek | Finalize)
+        use Part::{Alone, AloneBegun, Finalize, Init, Joint, Other, Seek, SetInfo};
+        let is_alone = matches!(self, Alone(..) | AloneBegun(..) | Other | Seek);
+        !is_alone && !matches!(self, Init | SetInfo | Joint | Finalize)
     }
 
     /// Whether all ranks make the call, each of which may wait for the others there.

@@ -13,6 +13,7 @@ mod file;
 mod independent;
 mod info;
 mod log;
+mod request;
 mod seen;
 mod staging;
 
@@ -154,7 +155,11 @@ fn on_file(
             Some(collection) => collection.write(file, call, place, &mut || library(words)),
             None => library(words),
         },
-        Part::Alone(Direction::Read, place) => {
+        Part::AloneBegun(Direction::Write, place) => match collection {
+            Some(collection) => collection.begin_write(file, call, place, &mut || library(words)),
+            None => library(words),
+        },
+        Part::Alone(Direction::Read, place) | Part::AloneBegun(Direction::Read, place) => {
             let before = || collection.iter().for_each(|it| it.before_read(file, call, place));
             guarded(before).unwrap_or_default();
             library(words)

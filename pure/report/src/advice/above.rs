@@ -14,7 +14,7 @@ const AMPLIFICATION: f64 = 1.5;
 pub(super) struct Above {
     /// Blocking collective reads and writes.
     pub(super) collective: u64,
-    /// Independent writes below [`SMALL_BYTES`].
+    /// Independent writes below [`SMALL_BYTES`], blocking or not.
     pub(super) small_independent_writes: u64,
     /// Independent reads and writes that a view scatters over the file.
     pub(super) scattered: u64,
@@ -79,7 +79,9 @@ impl Above {
     fn add(&mut self, event: &Event) {
         match event.function {
             Function::MPI_FILE_READ_ALL | Function::MPI_FILE_WRITE_ALL => self.collective += 1,
-            Function::MPI_FILE_WRITE if event.moved_bytes() < SMALL_BYTES => {
+            Function::MPI_FILE_WRITE | Function::MPI_FILE_IWRITE
+                if event.moved_bytes() < SMALL_BYTES =>
+            {
                 self.small_independent_writes += 1;
             }
             Function::H5D_READ | Function::H5D_WRITE => self.dataset_accesses += 1,
@@ -97,7 +99,12 @@ impl Above {
 /// Whether it is one of the places to which a view has brought an independent access.
 fn is_piece_of_independent(event: &Event, trace: &Trace) -> bool {
     let call = || trace.events.get(usize::try_from(event.parent).ok()?);
-    let is_independent =
-        |it: &Event| matches!(it.function, Function::MPI_FILE_READ | Function::MPI_FILE_WRITE);
+    let is_independent = |it: &Event| {
+        use Function as F;
+        matches!(
+            it.function,
+            F::MPI_FILE_READ | F::MPI_FILE_WRITE | F::MPI_FILE_IREAD | F::MPI_FILE_IWRITE
+        )
+    };
     event.function == Function::VIEW_PIECE && call().is_some_and(is_independent)
 }

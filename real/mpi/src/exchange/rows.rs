@@ -1,8 +1,8 @@
 //! Which function of MPI has which part.
 
 use super::Part::{
-    self, Access, Alone, Begin, Close, End, Finalize, Init, Joint, Open, Other, Seek, SetAtomicity,
-    SetInfo, SetView, Theirs,
+    self, Access, Alone, AloneBegun, Begin, Close, End, Finalize, Init, Joint, Open, Other, Seek,
+    SetAtomicity, SetInfo, SetView, Theirs,
 };
 use super::Place::{Explicit, Own};
 use super::Sort::{NonBlocking, Ordered};
@@ -48,8 +48,11 @@ pub(crate) const fn part(name: &str) -> Option<Part> {
         b"MPI_File_read_at" => Alone(Read, Explicit),
         b"MPI_File_write" => Alone(Write, Own),
         b"MPI_File_write_at" => Alone(Write, Explicit),
-        b"MPI_File_iread" | b"MPI_File_iread_at" | b"MPI_File_iread_shared" => Other,
-        b"MPI_File_iwrite" | b"MPI_File_iwrite_at" | b"MPI_File_iwrite_shared" => Other,
+        b"MPI_File_iread" => AloneBegun(Read, Own),
+        b"MPI_File_iread_at" => AloneBegun(Read, Explicit),
+        b"MPI_File_iwrite" => AloneBegun(Write, Own),
+        b"MPI_File_iwrite_at" => AloneBegun(Write, Explicit),
+        b"MPI_File_iread_shared" | b"MPI_File_iwrite_shared" => Other,
         b"MPI_File_read_shared" | b"MPI_File_write_shared" | b"MPI_File_get_size" => Other,
         b"MPI_File_seek" => Seek,
         b"MPI_Finalize" => Finalize,
@@ -67,7 +70,9 @@ mod tests {
         for name in ["MPI_File_close", "MPI_File_sync", "MPI_File_write_all_begin"] {
             assert!(part(name).unwrap().is_joint(), "{name}");
         }
-        for name in ["MPI_File_write", "MPI_File_iread_all", "MPI_File_read_shared"] {
+        for name in
+            ["MPI_File_write", "MPI_File_iwrite", "MPI_File_iread_all", "MPI_File_read_shared"]
+        {
             assert!(!part(name).unwrap().is_joint(), "{name}");
         }
         for name in ["MPI_File_write_all_end", "MPI_File_open", "MPI_Finalize", "MPI_File_seek"] {
@@ -82,6 +87,9 @@ mod tests {
         }
         for name in ["MPI_File_write_at", "PMPI_File_write_at_c"] {
             assert_eq!(part(name), Some(Alone(Write, Explicit)), "{name}");
+        }
+        for name in ["MPI_File_iwrite_at", "PMPI_File_iwrite_at_c"] {
+            assert_eq!(part(name), Some(AloneBegun(Write, Explicit)), "{name}");
         }
         assert_eq!(part("MPI_File_get_position"), None);
         assert_eq!(part("MPI_Allreduce"), None);

@@ -7,18 +7,20 @@
 use super::file::File;
 use super::seen::{Located, Seen};
 use super::staging::Staging;
+use super::{independent, request};
 use crate::call::Call;
 use crate::exchange::storage::Plain;
 use crate::exchange::{Place, guarded, held, told, view};
 use crate::pfs::buffer::Buffer;
 use crate::pfs::group::Group;
+use crate::pfs::numbers::{Class, Numbers};
 use crate::pfs::status::set_status;
 use crate::pfs::trouble::{Trouble, say};
 use iolab_pfs_node::Memory;
 use iolab_policy::Machine;
 use iolab_policy::insitu::mpiio::Collect;
 use iolab_policy::insitu::mpiio::collect::{Action, Batch, Counts, Event, Fate, Share};
-use iolab_vocab::{Extent, Nanos};
+use iolab_vocab::{Direction, Extent, Nanos};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -50,8 +52,8 @@ impl State {
 enum Written {
     /// It is the library's; it has so many bytes, as far as that is known.
     Passes(Option<u64>),
-    /// It is held.
-    Held,
+    /// It is held, all of its bytes.
+    Held(u64),
     /// The error of an earlier one is told in its place.
     Late(Trouble),
 }
@@ -83,20 +85,73 @@ impl Collection {
     ) -> i32 {
         let written = guarded(|| self.written(file, call, place));
         match written.unwrap_or(Written::Passes(None)) {
-            Written::Held => 0,
+            Written::Held(bytes) => {
+                // SAFETY: the program's status.
+                unsafe { set_status(call.word(call.last()), bytes) };
+                0
+            }
             Written::Late(trouble) => told::raise(&self.plain.path, file.handle, &trouble),
+            Written::Passes(bytes) => self.passed(file, self.probed(bytes), library),
+        }
+    }
+
+    /// `MPI_File_iwrite`, `MPI_File_iwrite_at`: held here, with a request that is over, or begun by `library`; the answer.
+    /// One whose time is to be known is made at once, since one that is begun tells nothing of storage.
+    pub(super) fn begin_write(
+        &self,
+        file: &File,
+        call: &Call<'_>,
+        place: Place,
+        library: &mut dyn FnMut() -> i32,
+    ) -> i32 {
+        let over = |bytes| {
+            // SAFETY: the program's room for a request.
+            let made = guarded(|| unsafe { request::make_over(call.word(call.last()), bytes) });
+            made.unwrap_or_else(|_| Err(Trouble::new(Class::Other, String::new())))
+        };
+        let raised = |trouble: &Trouble| told::raise(&self.plain.path, file.handle, trouble);
+        let written = guarded(|| self.written(file, call, place));
+        match written.unwrap_or(Written::Passes(None)) {
+            Written::Held(bytes) => over(bytes).map_or_else(|trouble| raised(&trouble), |()| 0),
+            Written::Late(trouble) => {
+                // A program that looks at no answers waits for it all the same.
+                let _ = over(0);
+                raised(&trouble)
+            }
             Written::Passes(bytes) => {
-                let probed = bytes.filter(|_| self.state().stage.is_probing());
-                let Some(bytes) = probed else { return library() };
-                let begin = Instant::now();
-                let answer = library();
-                if answer == 0 {
-                    let took = Nanos(begin.elapsed().as_nanos() as u64);
-                    self.step(&mut self.state(), &file.group, Event::WriteEnded(bytes, took), None);
+                let function =
+                    || independent::function(Direction::Write, place, call.has_large_counts);
+                let Some((bytes, function)) = self.probed(bytes).zip(function()) else {
+                    return library();
+                };
+                let mut words = call.arguments.to_vec();
+                words[call.last()] = Numbers::here().ignored_status;
+                let mut blocking = || independent::perform(function, &words);
+                let answer = self.passed(file, Some(bytes), &mut blocking);
+                let made = over(if answer == 0 { bytes } else { 0 });
+                match (answer, made) {
+                    (0, Err(trouble)) => raised(&trouble),
+                    _ => answer,
                 }
-                answer
             }
         }
+    }
+
+    /// The bytes of a write that passes, if the time that it takes is to be known.
+    fn probed(&self, bytes: Option<u64>) -> Option<u64> {
+        bytes.filter(|_| self.state().stage.is_probing())
+    }
+
+    /// Makes a write that passes, and tells the stage how long one took whose bytes are given.
+    fn passed(&self, file: &File, probed: Option<u64>, make: &mut dyn FnMut() -> i32) -> i32 {
+        let Some(bytes) = probed else { return make() };
+        let begin = Instant::now();
+        let answer = make();
+        if answer == 0 {
+            let took = Nanos(begin.elapsed().as_nanos() as u64);
+            self.step(&mut self.state(), &file.group, Event::WriteEnded(bytes, took), None);
+        }
+        answer
     }
 
     fn written(&self, file: &File, call: &Call<'_>, place: Place) -> Written {
@@ -122,9 +177,7 @@ impl Collection {
         if place == Place::Own {
             view::seek(file.handle, offset + bytes / unit);
         }
-        // SAFETY: the program's status.
-        unsafe { set_status(call.word(call.last()), bytes) };
-        Written::Held
+        Written::Held(bytes)
     }
 
     /// Where a write goes and what is in it; none if that is not known, or the library has an error to tell.
@@ -142,7 +195,7 @@ impl Collection {
         (buffer.bytes() == located.bytes).then_some((located, buffer))
     }
 
-    /// Before `MPI_File_read`, `MPI_File_read_at`.
+    /// Before `MPI_File_read`, `MPI_File_read_at`, and those that go on when they have returned.
     pub(super) fn before_read(&self, file: &File, call: &Call<'_>, place: Place) {
         let located = file.seen().located(call, place);
         let mut state = self.state();

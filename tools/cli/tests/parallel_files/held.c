@@ -227,6 +227,76 @@ static void communicators(void) {
     MPI_File_close(&file);
 }
 
+static void count_of(const char *what, MPI_Status *status) {
+    int count = -1;
+    MPI_Get_count(status, MPI_BYTE, &count);
+    fprintf(out, "%s: count %d\n", what, count);
+}
+
+/* Writes that may go on when they have returned, whose end is found in every way there is. */
+static void begun(void) {
+    MPI_Request requests[PIECES];
+    MPI_Status status, statuses[PIECES];
+    int answer, flag, index, ended, indices[PIECES], left;
+    open_by(MPI_COMM_WORLD, "begun.dat", MPI_MODE_RDWR);
+    for (int at = 0; at < PIECES; at++)
+        answer = MPI_File_iwrite_at(file, (MPI_Offset)(at * size + rank) * PIECE, data + at * PIECE, PIECE - at, MPI_BYTE, requests + at);
+    say("begun", answer, NULL);
+    answer = MPI_Waitall(PIECES, requests, statuses);
+    say("all", answer, statuses + 7);
+    for (int at = 0; at < PIECES; at++) {
+        count_of("each", statuses + at);
+        if (requests[at] != MPI_REQUEST_NULL) fprintf(out, "%d is left\n", at);
+    }
+    /* What was waited for may be changed; bytes in memory with gaps, by the pointer of a view. */
+    MPI_Datatype tile, gaps;
+    MPI_Type_vector(PIECES, PIECE / 4, PIECE / 4 * size, MPI_INT, &tile);
+    MPI_Type_vector(5, 1, 3, MPI_INT, &gaps);
+    MPI_Type_commit(&tile);
+    MPI_Type_commit(&gaps);
+    MPI_File_set_view(file, 100000 + rank * PIECE, MPI_INT, tile, "native", MPI_INFO_NULL);
+    int mine[13];
+    for (int at = 0; at < 20; at++) {
+        for (int word = 0; word < 13; word++) mine[word] = at * 100 + word + rank * 10000;
+        answer = MPI_File_iwrite(file, mine, 1, gaps, requests);
+        say("by the pointer", answer, NULL);
+        do MPI_Test(requests, &flag, &status); while (!flag);
+        count_of("tested", &status);
+    }
+    memset(mine, 0, sizeof mine);
+    answer = MPI_File_iread_at(file, 35, got, 60, MPI_INT, requests);
+    MPI_Wait(requests, &status);
+    say("own", answer, &status);
+    for (int at = 0, sum = 0; at < 240; at++) {
+        sum = sum * 31 + got[at];
+        if (at == 239) fprintf(out, "own sum: %d\n", sum);
+    }
+    /* Beside messages, one or some at a time. MPICH 4.0.2 by itself may never tell their end to who only asks for it. */
+    MPI_File_set_view(file, 200000, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    for (int at = 0; at < 8; at++) {
+        MPI_Isend(data, 10, MPI_BYTE, (rank + 1) % size, at, MPI_COMM_WORLD, requests + 2 * at);
+        MPI_File_iwrite_at(file, (at * size + rank) * 30, data + 31 * at, 30, MPI_BYTE, requests + 2 * at + 1);
+    }
+    MPI_Request_get_status(requests[3], &flag, &status);
+    for (int at = 0; at < 8; at++) MPI_Recv(got, 10, MPI_BYTE, (rank + size - 1) % size, at, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Waitany(16, requests, &index, MPI_STATUS_IGNORE);
+    for (left = 15; left; left -= ended) {
+        MPI_Waitsome(16, requests, &ended, indices, statuses);
+        if (ended == MPI_UNDEFINED) break;
+        for (int at = 0; at < ended; at++)
+            if (indices[at] % 2) count_of("some", statuses + at);
+    }
+    fprintf(out, "left: %d\n", left);
+    answer = MPI_File_iwrite_at(file, 5, data, 0, MPI_BYTE, requests);
+    MPI_Wait(requests, &status);
+    say("nothing", answer, &status);
+    MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    all_is("begun", 200000 + 30 * 8 * size);
+    MPI_Type_free(&tile);
+    MPI_Type_free(&gaps);
+    MPI_File_close(&file);
+}
+
 /* Two files at a time. */
 static void two(void) {
     open_by(MPI_COMM_WORLD, "one.dat", MPI_MODE_RDWR);
@@ -249,6 +319,7 @@ int main(int argc, char **argv) {
     out = fopen(name, "w");
     for (int at = 0; at < PIECE * PIECES; at++) data[at] = 'a' + (rank * 7 + at + at / 91) % 26;
     interleaved();
+    begun();
     others(argc > 1);
     communicators();
     if (argc > 1) two();

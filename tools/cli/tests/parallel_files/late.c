@@ -58,6 +58,12 @@ int main(int argc, char **argv) {
     say("read", MPI_File_read_at(file, 200000 + rank * PIECE, got, PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
     say("write", write_at(10000));
     say("write", write_at(20000));
+    say("write behind the limit", write_at(200000));
+    say("read", MPI_File_read_at(file, 200000 + rank * PIECE, got, PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
+    /* A request can be waited for, whatever the call has answered. */
+    MPI_Request request = MPI_REQUEST_NULL;
+    say("begun", MPI_File_iwrite_at(file, 40000 + rank * PIECE, data, PIECE, MPI_BYTE, &request));
+    say("waited", MPI_Wait(&request, MPI_STATUS_IGNORE));
     say("view", MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
     say("write behind the limit", write_at(200000));
     say("close", MPI_File_close(&file));
