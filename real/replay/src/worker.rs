@@ -93,15 +93,23 @@ fn conclude(
     if let Some((_, difference)) = first {
         return Err(ReplayError::Different(Box::new(difference)));
     }
-    if unseen > 0 {
-        let text = "names came or went by calls that the trace does not have (`bind`, `mkfifo`, programs that \
-                    were not recorded): made or removed where the trace shows it";
-        summary.notes.push(format!("{unseen} {text}"));
-    }
-    if resized > 0 {
-        let text = "files had another size than the calls in the trace had left (programs that were not recorded, \
-                    stores through mappings): given that size where an open shows it";
-        summary.notes.push(format!("{resized} {text}"));
+    let others = [
+        (
+            unseen,
+            ["name", "names"],
+            "came or went by calls that the trace does not have (`bind`, `mkfifo`, programs that were not recorded): \
+             made or removed where the trace shows it",
+        ),
+        (
+            resized,
+            ["file", "files"],
+            "had another size than the calls in the trace had left (programs that were not recorded, stores through \
+             mappings): given that size where an open shows it",
+        ),
+    ];
+    for (count, [one, several], text) in others.into_iter().filter(|&(count, ..)| count > 0) {
+        let noun = if count == 1 { one } else { several };
+        summary.notes.push(format!("{count} {noun} {text}"));
     }
     decisions.sort_by_key(|(place, _)| *place);
     summary.decisions = decisions.into_iter().map(|(_, row)| row).collect();

@@ -670,7 +670,7 @@ fn a_file_that_came_about_by_an_unseen_call_comes_where_the_trace_shows_it() {
     let scratch = tempfile::tempdir().unwrap();
     let summary = replay_into(scratch.path(), &program.trace, &[]);
     assert_eq!(summary.calls, 5);
-    assert!(summary.notes[0].starts_with("1 names came or went"), "{:?}", summary.notes);
+    assert!(summary.notes[0].starts_with("1 name came or went"), "{:?}", summary.notes);
     assert_eq!(contents(scratch.path()).keys().collect::<Vec<_>>(), ["made/real"]);
 }
 
