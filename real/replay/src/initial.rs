@@ -89,6 +89,12 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
             }
         }
     }
+    let said_with_slash: Vec<usize> =
+        (0..files.len()).filter(|&file| is_said_with_slash(trace, &paths, &files, file)).collect();
+    for file in said_with_slash {
+        files[file] =
+            Initial { existed: Some(true), is_regular: true, is_below_file: false, ..files[file] };
+    }
     for (file, is_there) in files.iter_mut().zip(ever_there(trace)) {
         file.is_only_missed = !is_there && file.existed == Some(false);
     }
@@ -98,6 +104,19 @@ pub(crate) fn initial_files(trace: &Trace, order: &[usize]) -> Vec<Initial> {
     }
     follow_links(trace, order, &mut files);
     files
+}
+
+/// Whether a call on a name that failed, since something on its way is no directory, meant the file of that name: it was
+/// said with a slash behind it, which the trace does not have. What the name is in was a directory then.
+fn is_said_with_slash(trace: &Trace, paths: &Paths<'_>, files: &[Initial], file: usize) -> bool {
+    let directory = directory_of(&trace.header.files[file].path);
+    let is_there = |other: usize| files[other].existed == Some(true) && !files[other].is_below_file;
+    files[file].is_below_file
+        && directory.is_some_and(|directory| {
+            let itself = paths.file(directory).filter(|&it| files[it].directory);
+            itself.is_some_and(is_there)
+                || paths.below(directory).any(|other| other != file && is_there(other))
+        })
 }
 
 /// Which names led to something at any time, as far as calls tell.

@@ -2,7 +2,7 @@
 
 use crate::content::fill;
 use crate::descriptors::{Description, Descriptor, Entry, Tables};
-use crate::initial::{by_descriptor, flags_asked};
+use crate::initial::{by_descriptor, creates, flags_asked};
 use crate::root::{Directories, Root};
 use crate::scratch::Scratch;
 use iolab_policy::insitu::guest::open_flags as flags;
@@ -10,7 +10,9 @@ use iolab_processor::native_open_flags;
 use iolab_trace::{APPENDS_NOT, APPENDS_ONCE, Class, Event, Function};
 use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::{self, Errno, ReadWriteFlags};
+use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What became of a call.
@@ -111,11 +113,29 @@ impl Native<'_> {
     fn by_path(
         &self,
         event: &Event,
-        call: impl FnOnce(&Root, &std::path::Path) -> Result<u64, Errno>,
+        call: impl FnOnce(&Root, &Path) -> Result<u64, Errno>,
     ) -> Done {
         match event.file.index().and_then(|file| self.scratch.place(file)) {
-            Some(place) => Done::Result(call(self.scratch.root(), place)),
+            Some(place) => {
+                let ends_in_slash = self.ends_in_slash(event, place);
+                let said = if ends_in_slash { Cow::from(place.join("")) } else { Cow::from(place) };
+                Done::Result(call(self.scratch.root(), &said))
+            }
             None => FOREIGN,
+        }
+    }
+
+    /// Whether the program put a slash behind the name, which asks for a directory. The trace has names without; what
+    /// shows it is an error that there is for no other reason.
+    fn ends_in_slash(&self, event: &Event, place: &Path) -> bool {
+        let is_open = event.function.class() == Class::Open;
+        let wants_directory = is_open && flags_asked(event) & flags::DIRECTORY != 0;
+        let is_directory = |found: fs::Stat| fs::FileType::from_raw_mode(found.st_mode).is_dir();
+        let there = || self.scratch.root().status(place);
+        match event.errno().map(Errno::from_raw_os_error) {
+            Some(Errno::NOTDIR) => !wants_directory && there().is_ok_and(|it| !is_directory(it)),
+            Some(Errno::ISDIR) => is_open && creates(event) && !there().is_ok_and(is_directory),
+            _ => false,
         }
     }
 

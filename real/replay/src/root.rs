@@ -8,10 +8,12 @@
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The kernel gives up where directories are moved while it follows `..`; they stand still soon.
@@ -45,11 +47,14 @@ impl Root {
         }
     }
 
-    /// The directory of a name, and the name in it, for calls that do not follow it.
-    fn folder<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
+    /// The directory of a name, and the name in it, for calls that do not follow it. A slash behind it stays.
+    fn folder<'a>(&self, path: &'a Path) -> Result<(OwnedFd, Cow<'a, OsStr>), Errno> {
         let name = match path.components().next_back() {
-            Some(Component::Normal(name)) => name,
-            _ => OsStr::new("."),
+            Some(Component::Normal(name)) if path.as_os_str().as_bytes().ends_with(b"/") => {
+                Path::new(name).join("").into_os_string().into()
+            }
+            Some(Component::Normal(name)) => Cow::from(name),
+            _ => Cow::from(OsStr::new(".")),
         };
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
         let folder = folder.unwrap_or(Path::new("."));
@@ -59,43 +64,43 @@ impl Root {
 
     pub(crate) fn status(&self, path: &Path) -> Result<fs::Stat, Errno> {
         let (folder, name) = self.folder(path)?;
-        fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        fs::statat(folder, &*name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     pub(crate) fn make_directory(&self, path: &Path) -> Result<(), Errno> {
         let (folder, name) = self.folder(path)?;
-        fs::mkdirat(folder, name, Mode::from_raw_mode(0o755))
+        fs::mkdirat(folder, &*name, Mode::from_raw_mode(0o755))
     }
 
     pub(crate) fn rename(&self, path: &Path, to: &Path, how: RenameFlags) -> Result<(), Errno> {
         let ((from, name), (to, new_name)) = (self.folder(path)?, self.folder(to)?);
-        fs::renameat_with(from, name, to, new_name, how)
+        fs::renameat_with(from, &*name, to, &*new_name, how)
     }
 
     pub(crate) fn link(&self, path: &Path, to: &Path) -> Result<(), Errno> {
         let ((from, name), (to, new_name)) = (self.folder(path)?, self.folder(to)?);
-        fs::linkat(from, name, to, new_name, AtFlags::empty())
+        fs::linkat(from, &*name, to, &*new_name, AtFlags::empty())
     }
 
     /// Gives an open file a name.
     pub(crate) fn link_open(&self, file: impl AsFd, to: &Path) -> Result<(), Errno> {
         let (to, name) = self.folder(to)?;
         let itself = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-        fs::linkat(fs::CWD, itself, to, name, AtFlags::SYMLINK_FOLLOW)
+        fs::linkat(fs::CWD, itself, to, &*name, AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Makes `link` a symbolic link to `path`. Both are relative to the root.
     pub(crate) fn symbolic_link(&self, path: &Path, link: &Path) -> Result<(), Errno> {
         let to_root = link.components().skip(1).map(|_| "..");
         let (folder, name) = self.folder(link)?;
-        fs::symlinkat(to_root.collect::<PathBuf>().join(path), folder, name)
+        fs::symlinkat(to_root.collect::<PathBuf>().join(path), folder, &*name)
     }
 
     /// Removes a name; that of a directory only if `directories` may go, too.
     pub(crate) fn remove(&self, path: &Path, directories: Directories) -> Result<(), Errno> {
         let (folder, name) = self.folder(path)?;
         let is_directory = || {
-            fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            fs::statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
         };
         let as_directory = match directories {
@@ -104,7 +109,7 @@ impl Root {
             Directories::Not => false,
         };
         let how = if as_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        fs::unlinkat(&folder, name, how)
+        fs::unlinkat(&folder, &*name, how)
     }
 }
 

@@ -289,6 +289,35 @@ fn names_that_are_taken_and_directories_that_are_not_there_come_out_as_recorded(
 }
 
 #[test]
+fn names_with_a_slash_behind_them_come_out_as_recorded() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["before", "beside"] {
+        std::fs::write(place.path().join(name), name).unwrap();
+    }
+    let script = "import os
+open('beside').read()
+def fails(code, call, *arguments):
+    try: call(*arguments)
+    except OSError as error: assert error.errno == code, error
+    else: assert False, call
+fails(20, os.open, 'before/', os.O_RDONLY)
+os.mkdir('h/')
+open('h/f', 'w').write('one')
+for call, arguments in [(os.open, [os.O_RDONLY]), (os.stat, []), (os.unlink, []), (os.rename, ['x']), (os.rmdir, [])]:
+    fails(20, call, 'h/f/', *arguments)
+fails(21, os.open, 'new/', os.O_CREAT | os.O_WRONLY)
+fails(21, os.open, 'h/', os.O_CREAT | os.O_WRONLY)
+os.rename('h/', 'g/')
+assert open('before').read() == 'before'";
+    succeeds(place.path(), &["record", "-o", "run.iot", "--", "python3", "-c", script]);
+    let said = succeeds(place.path(), &["replay", "run.iot", "--into", "again"]);
+    assert!(said.contains("came out as recorded"), "{said}");
+    let again = place.path().join("again").join(place.path().strip_prefix("/").unwrap());
+    assert_eq!(std::fs::metadata(again.join("g/f")).unwrap().len(), 3);
+    assert!(again.join("before").is_file());
+}
+
+#[test]
 fn a_file_that_calls_name_in_two_ways_is_one_file() {
     let place = tempfile::tempdir().unwrap();
     let script = "mkdir d; seq 500 > data; cd d; stat ../data; wc ../data; cat < ../data > ../d/copy; wc copy; ln -s d ../e; wc ../e/copy; \
