@@ -64,6 +64,11 @@ impl Cache {
         self.sessions.clear();
     }
 
+    /// Whether it has bytes that servers do not.
+    pub(super) fn has_unsaved(&self) -> bool {
+        self.machine.counts().unsaved_bytes > 0
+    }
+
     /// What is left that nobody will need.
     pub(super) fn left_over(&self) -> Option<String> {
         let (buffers, gathered) = (self.buffers.len(), self.gathered.len());
@@ -251,7 +256,7 @@ impl World {
         if !self.caches[at as usize].up {
             return;
         }
-        if self.caches[at as usize].machine.counts().unsaved_bytes > 0 {
+        if self.caches[at as usize].has_unsaved() {
             self.meet(Mark::DataLost);
         }
         self.meet(Mark::CacheCrashed);

@@ -239,6 +239,13 @@ impl World {
 
     /// What is on the disks is what may be there.
     pub(super) fn disks_are_right(&mut self) -> Result<(), String> {
+        // Where that is none of what is left over, a full server does not take it.
+        for at in 0..self.plan.caches {
+            if self.caches[at as usize].has_unsaved() {
+                let tick = self.tick();
+                self.shadow.cache_crashed(at, tick);
+            }
+        }
         for inode in self.stored() {
             let Some(layout) = self.shadow.layout(inode) else { continue };
             let seen = self.on_disks(inode, layout);
