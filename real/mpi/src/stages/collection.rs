@@ -19,7 +19,7 @@ use crate::pfs::trouble::{Trouble, say};
 use iolab_pfs_node::Memory;
 use iolab_policy::Machine;
 use iolab_policy::insitu::mpiio::Collect;
-use iolab_policy::insitu::mpiio::collect::{Action, Batch, Counts, Event, Fate, Share};
+use iolab_policy::insitu::mpiio::collect::{Action, Batch, Counts, Event, Fate, Probes, Share};
 use iolab_vocab::{Direction, Extent, Nanos};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -276,14 +276,17 @@ impl Collection {
     /// Before a call that all ranks make: what they hold goes out, and nobody goes on before all of it is out. An error is
     /// that of the lowest rank that has one.
     pub(super) fn joined(&self, group: &Group) -> Result<(), Trouble> {
-        let (Share { bytes, runs }, is_late) = {
+        let (Share { bytes, runs, probes: Probes { taken, quick } }, is_late) = {
             let state = self.state();
             (state.stage.share(), state.late.is_some())
         };
         // Others may need long to come here. So long this rank's other threads may write.
-        let all = group.gather_words([bytes, runs, u64::from(is_late)])?;
-        let shares: Vec<Share> =
-            all.iter().map(|&[bytes, runs, _]| Share { bytes, runs }).collect();
+        let all = group.gather_words([bytes, runs, taken, quick, u64::from(is_late)])?;
+        let share = |&[bytes, runs, taken, quick, _]: &[u64; 5]| {
+            let probes = Probes { taken, quick };
+            Share { bytes, runs, probes }
+        };
+        let shares: Vec<Share> = all.iter().map(share).collect();
         let mut state = self.state();
         let fate = state.stage.judge(&shares);
         if fate == Fate::Nothing && all.iter().all(|&[.., is_late]| is_late == 0) {

@@ -7,7 +7,9 @@
 //! It never waits for another one but where MPI has all ranks come.
 //!
 //! Holding pays where a call is dear. So the first writes of a rank pass and their time is taken; if storage
-//! answers quickly, all others pass, too. What lies in large runs goes out as it is: an exchange merges nothing there.
+//! answers quickly, all others pass, too. A rank that holds alone gains little: so at the next call that all make,
+//! all of them take for quick or slow what most of their writes together were.
+//! What lies in large runs goes out as it is: an exchange merges nothing there.
 //!
 //! Members: the null one holds nothing (what the agreement costs), the honest one as above, the cruel one
 //! holds, passes, writes out and exchanges by chance.
@@ -25,7 +27,7 @@ pub use settings::{Holds, Settings};
 /// (`iolab_pattern::nest::NEST_NODES`) a sixteenth.
 const PIECES: usize = 1 << 16;
 /// Writes whose time is taken before the others are held or passed; most of them decide.
-const PROBES: u32 = 5;
+const PROBES: u64 = 5;
 
 /// What happened at one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,8 @@ pub struct Share {
     pub bytes: u64,
     /// Runs of the file they lie in.
     pub runs: u64,
+    /// What it knows of the storage's speed.
+    pub probes: Probes,
 }
 
 /// What becomes of what all ranks hold.
@@ -120,19 +124,34 @@ pub struct Collect {
 }
 
 /// What is known of the storage's speed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Probes {
-    taken: u32,
-    quick: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probes {
+    /// Writes whose time was taken.
+    pub taken: u64,
+    /// Of these, that storage answered quickly.
+    pub quick: u64,
 }
 
 impl Probes {
+    /// What ranks know together; what they have agreed on stays.
+    fn of_all(shares: &[Share]) -> Probes {
+        let first = shares.first().map(|share| share.probes).unwrap_or_default();
+        if first.are_over() && shares.iter().all(|share| share.probes == first) {
+            return first;
+        }
+        let sum = |all: Probes, share: &Share| Probes {
+            taken: all.taken.saturating_add(share.probes.taken),
+            quick: all.quick.saturating_add(share.probes.quick),
+        };
+        shares.iter().fold(Probes::default(), sum)
+    }
+
     fn are_over(self) -> bool {
-        self.taken == PROBES
+        self.taken >= PROBES
     }
 
     fn are_quick(self) -> bool {
-        self.are_over() && 2 * self.quick > PROBES
+        self.are_over() && self.quick > self.taken / 2
     }
 }
 
@@ -148,9 +167,9 @@ impl Collect {
     /// One of rank 0 that holds nothing yet.
     pub fn new(settings: Settings) -> Collect {
         let seed = if let Holds::ByChance(seed) = settings.holds { seed } else { Seed(0) };
-        let probes = Probes { taken: 0, quick: 0 };
         let (joint, own) = (Random::new(seed), Random::new(seed));
         let (held, counts) = (Held::new(), Counts::default());
+        let probes = Probes::default();
         Collect { settings, held, is_atomic: false, probes, counts, joint, own }
     }
 
@@ -214,7 +233,7 @@ impl Collect {
 
     /// What this rank tells the others before a call that all make.
     pub fn share(&self) -> Share {
-        let mut share = Share::default();
+        let mut share = Share { probes: self.probes, ..Share::default() };
         let mut end = None;
         for piece in self.held.pieces() {
             share.runs += u64::from(end != Some(piece.extent.offset));
@@ -226,6 +245,7 @@ impl Collect {
 
     /// What becomes of what all ranks hold, from what each of them has told: alike on all of them.
     pub fn judge(&mut self, shares: &[Share]) -> Fate {
+        self.probes = Probes::of_all(shares);
         // Drawn for each call, so that chance does not depend on what was held.
         let draw = self.joint.below(2) == 0;
         let holders = || shares.iter().filter(|share| share.bytes > 0);
@@ -310,7 +330,7 @@ impl Collect {
             // What memory takes: 1 GB/s, that of a file's fresh pages (benchmarks/mpiio-layer).
             let moving = Nanos(bytes);
             self.probes.taken += 1;
-            self.probes.quick += u32::from(took.0 <= slow.0.saturating_add(moving.0));
+            self.probes.quick += u64::from(took.0 <= slow.0.saturating_add(moving.0));
         }
     }
 

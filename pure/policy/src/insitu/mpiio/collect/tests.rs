@@ -40,7 +40,7 @@ fn what_a_rank_writes_is_held_sorted_and_goes_out_once() {
         ]
     );
     write(&mut rank, &[(50, 50)]);
-    assert_eq!(rank.share(), Share { bytes: 70, runs: 2 });
+    assert_eq!(rank.share(), Share { bytes: 70, runs: 2, ..Share::default() });
     let batch = rank.take(Fate::Together).unwrap();
     assert_eq!(runs(&batch.file), [(50, 60), (300, 10)]);
     assert_eq!(runs(&batch.memory), [(20, 50), (0, 20)]);
@@ -121,7 +121,7 @@ fn writes_pass_where_most_of_the_first_ones_came_back_quickly() {
 fn large_runs_and_those_of_one_rank_alone_go_out_as_they_are() {
     let mut rank = collect("collect:independent=100");
     let mut fate = |shares: &[(u64, u64)]| {
-        let share = |&(bytes, runs)| Share { bytes, runs };
+        let share = |&(bytes, runs)| Share { bytes, runs, ..Share::default() };
         rank.judge(&shares.iter().map(share).collect::<Vec<_>>())
     };
     assert_eq!(fate(&[(0, 0), (0, 0)]), Fate::Nothing);
@@ -312,4 +312,38 @@ fn it_has_to_be_asked_for_and_files_named() {
     assert!(all.message.contains("files you name"), "{all}");
     assert!(check(&specs("collect:paths=*"), Setting::Live, consent).is_ok());
     assert_eq!(given_up(&specs("collect:paths=*")), ["late visibility"]);
+}
+
+#[test]
+fn ranks_take_storage_alike_for_quick_or_slow_once_they_have_met() {
+    let after = |times: &[u64]| {
+        let mut rank = collect("collect:slow=20us");
+        for (&time, at) in times.iter().zip(0..) {
+            assert_eq!(write(&mut rank, &[(at, 1)]), [Action::Pass]);
+            stepped(&mut rank, Event::WriteEnded(1, Nanos(time)));
+        }
+        rank
+    };
+    let meet = |ranks: &mut [Collect]| {
+        let shares: Vec<Share> = ranks.iter().map(Collect::share).collect();
+        ranks.iter_mut().map(|rank| rank.judge(&shares)).collect::<Vec<Fate>>()
+    };
+    let (slow, quick) = (1_000_000, 1_000);
+    // One of them was told of a storage that it only seems to be.
+    let mut ranks = [after(&[slow; 5]), after(&[quick, quick, slow, quick, slow]), after(&[slow])];
+    let holds = |ranks: &mut [Collect]| -> Vec<bool> {
+        ranks.iter_mut().map(|rank| write(rank, &[(90, 1)]).contains(&Action::Answer)).collect()
+    };
+    assert_eq!(holds(&mut ranks), [true, false, false]);
+    assert_eq!(meet(&mut ranks), [Fate::Alone; 3]);
+    ranks.iter_mut().for_each(|rank| drop(rank.take(Fate::Alone).unwrap()));
+    assert_eq!(holds(&mut ranks), [true; 3]);
+    // It stays so, and fresh writes of all decide where nobody has enough.
+    for _ in 0..200 {
+        assert_eq!(meet(&mut ranks), [Fate::Together; 3]);
+        assert_eq!(holds(&mut ranks), [true; 3]);
+    }
+    let mut ranks = [after(&[quick, slow, quick]), after(&[quick, quick, slow])];
+    assert_eq!(meet(&mut ranks), [Fate::Nothing; 2]);
+    assert!(holds(&mut ranks) == [false; 2] && ranks.iter().all(|rank| !rank.is_probing()));
 }
