@@ -264,13 +264,8 @@ impl Subfiles {
             true => self.begin_sync(subfile, operation)?,
             false => None,
         };
-        match &mut self.sums {
-            // Where sums cannot be kept, there are none.
-            Some(sums) => Ok(sums
-                .begin_sum((subfile, &name), (data, sync), pages, operation)
-                .unwrap_or_default()),
-            None => Ok(None),
-        }
+        let sums = self.sums.as_mut();
+        Ok(sums.map(|sums| sums.begin_sum((subfile, &name), (data, sync), pages, operation)))
     }
 
     /// How much room there is, and how much more it takes to write these extents of a subfile.

@@ -79,7 +79,8 @@ pub(crate) struct ToSum {
     /// What makes them durable before, where that is wanted.
     pub(crate) sync: Option<ToSync>,
     data: Arc<File>,
-    sums: Arc<File>,
+    /// None where sums cannot be kept.
+    sums: Option<Arc<File>>,
     pages: Extent,
 }
 
@@ -229,16 +230,17 @@ impl Sums {
         Ok(Strike::ToSync(ToSync { operation: Some(operation), file: sums, unnamed: None, struck }))
     }
 
-    /// What it takes to sum pages of a subfile.
+    /// What it takes to sum pages of a subfile; where sums cannot be kept, what others count on is synced all the same.
     pub(crate) fn begin_sum(
         &mut self,
         (subfile, name): (Subfile, &str),
         (data, sync): (Arc<File>, Option<ToSync>),
         pages: Extent,
         operation: Operation,
-    ) -> Result<Option<ToSum>> {
-        let sums = self.opened(subfile, name, true)?.map(|open| open.file.clone());
-        Ok(sums.map(|sums| ToSum { operation, sync, data, sums, pages }))
+    ) -> ToSum {
+        let opened = self.opened(subfile, name, true).ok().flatten();
+        let sums = opened.map(|open| open.file.clone());
+        ToSum { operation, sync, data, sums, pages }
     }
 
     /// The sums of a subfile, open; made if there are none and there are to be.
@@ -334,10 +336,9 @@ impl ToSum {
         if let Some(sync) = &self.sync {
             sync.carry_out(directory)?;
         }
-        let Ok(data) = self.data.metadata() else { return Ok(()) };
+        let (Ok(data), Some(sums)) = (self.data.metadata(), &self.sums) else { return Ok(()) };
         for batch in batches(self.pages, data.len().div_ceil(PAGE_BYTES)) {
-            let (Ok(mut own), Ok(bytes)) = (entries(&self.sums, batch), pages(&self.data, batch))
-            else {
+            let (Ok(mut own), Ok(bytes)) = (entries(sums, batch), pages(&self.data, batch)) else {
                 continue;
             };
             let content = bytes.chunks_exact(PAGE_BYTES as usize);
@@ -346,7 +347,7 @@ impl ToSum {
                     entry.copy_from_slice(&entry_of(crc32c::crc32c(content)));
                 }
             }
-            let _ = self.sums.write_all_at(&own, batch.0 * ENTRY_BYTES);
+            let _ = sums.write_all_at(&own, batch.0 * ENTRY_BYTES);
         }
         Ok(())
     }
@@ -398,7 +399,7 @@ mod tests {
 
     fn sum(sums: &mut Sums, data: &Arc<File>) {
         let all = Extent::new(0, 1 << 30);
-        let job = sums.begin_sum(NAME, (data.clone(), None), all, NOBODYS).unwrap().unwrap();
+        let job = sums.begin_sum(NAME, (data.clone(), None), all, NOBODYS);
         job.carry_out(data).unwrap();
     }
 

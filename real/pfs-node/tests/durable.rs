@@ -397,3 +397,24 @@ fn a_manager_after_one_whose_journal_could_not_be_synced_goes_on_from_what_the_d
     assert_eq!(read(&client, b"/behind", 9), b"second");
     assert!(last.stop() && again.stop());
 }
+
+#[test]
+fn where_sums_cannot_be_kept_what_was_to_be_summed_is_synced_all_the_same() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("fs");
+    let node = serve(&directory, 0);
+    for server in 0..3 {
+        fs::remove_dir(directory.join(format!("server-{server}/sums"))).unwrap();
+    }
+    let client = Client::of(&directory).unwrap();
+    let file = OpenFile::open(&client, b"/file", TO_WRITE).unwrap();
+    file.write_at(0, &content(1, 20_000)).unwrap();
+    // Long enough for pages that are left alone to be summed.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    file.sync().unwrap();
+    let (_parent, left) = after_power_cut(&directory);
+    let again = serve(&left, 0);
+    assert!(read(&Client::of(&left).unwrap(), b"/file", 30_000) == content(1, 20_000));
+    drop(file);
+    assert!(again.stop() && node.stop());
+}
