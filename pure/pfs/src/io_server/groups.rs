@@ -1,7 +1,8 @@
 //! Groups of ranks that make collective calls: who has come, and what it comes to.
 //!
 //! A collective ends when every rank has arrived or its session has ended; all get the result of the lowest
-//! rank that failed. A server in a new life knows no group: it goes on with the first collective that
+//! rank that failed. A rank that has come to its last one is not waited for again, also where others, that have given
+//! another number of collectives up, are further. A server in a new life knows no group: it goes on with the first collective that
 //! somebody still waits for, and learns from ranks that are further what that came to.
 
 use crate::plant::{Plant, is_planted};
@@ -57,12 +58,14 @@ impl Verdict {
 }
 
 /// A rank, as far as it is known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Member {
     /// None if it was never here.
     session: Option<SessionId>,
-    /// Its session has ended.
+    /// It does not come any more: its session has ended, or it is through with its last collective.
     is_gone: bool,
+    /// What it came with last is its last one.
+    is_closing: bool,
     /// What it came with to the collective that is under way.
     result: Option<Code>,
     /// What is to be answered once there is a verdict.
@@ -136,11 +139,16 @@ impl Groups {
         }
         if arrival.sequence < group.sequence {
             let before = group.before.filter(|before| before.sequence == arrival.sequence);
-            return reply(match before {
+            reply(match before {
                 Some(verdict) => verdict.message(),
                 // Others were through with it without this rank.
                 None => Message::failed(Code::SESSION_LOST, "a collective that is over for long"),
             });
+            if arrival.last {
+                group.close(session, arrival.rank);
+                self.settle(arrival.group, out);
+            }
+            return;
         }
         if arrival.sequence > group.sequence {
             group.decided_before(arrival, out);
@@ -239,18 +247,24 @@ impl Group {
             && let Some(missing) = (0..self.size).find(|rank| !self.members.contains_key(rank))
         {
             let result = Some(Code::OK);
-            let member = Member { session: None, is_gone: false, result, request: None };
+            let member = Member { result, ..Member::default() };
             self.members.insert(missing, member);
         }
-        let new = || Member { session: None, is_gone: false, result: None, request: None };
-        let member = self.members.entry(rank).or_insert_with(new);
+        let member = self.members.entry(rank).or_default();
         (member.session, member.is_gone, member.request) = (Some(session), false, Some(request));
+        member.is_closing = last;
         // Who comes again may have given the call up since: then nobody is to hear that it went well.
         let known = member.result.get_or_insert(result);
         if known.is_ok() {
             *known = result;
         }
         self.is_last |= last;
+    }
+
+    /// A rank has come to its last collective, which is over.
+    fn close(&mut self, session: SessionId, rank: u32) {
+        let member = self.members.entry(rank).or_default();
+        (member.session, member.is_gone, member.request) = (Some(session), true, None);
     }
 
     /// Whether all who were ever here are gone.
@@ -260,7 +274,7 @@ impl Group {
 
     /// Ranks that were never here are gone, for this collective and those behind it.
     fn give_up_missing(&mut self) {
-        let gone = || Member { session: None, is_gone: true, result: None, request: None };
+        let gone = || Member { is_gone: true, ..Member::default() };
         for rank in 0..self.size {
             self.members.entry(rank).or_insert_with(gone);
         }
@@ -288,6 +302,7 @@ impl Group {
             member.result = None;
             if let (Some(session), Some(request)) = (member.session, member.request.take()) {
                 out.push((session, request, verdict.message()));
+                member.is_gone = member.is_closing;
             }
         }
         (self.before, self.sequence) = (Some(verdict), verdict.sequence + 1);
@@ -324,6 +339,32 @@ mod tests {
         let from = (SessionId(rank.into()), request);
         groups.arrive(Nanos::ZERO, WAIT, from, arrival, &mut out);
         out
+    }
+
+    #[test]
+    fn who_has_come_to_its_last_collective_is_not_waited_for_by_those_who_are_further() {
+        let closes = |groups: &mut Groups, rank: u32, sequence| {
+            let (group, previous, result) = (OpenNumber(1), Code::TIMED_OUT, Code::OK);
+            let arrival = Arrival { group, size: 3, rank, sequence, result, previous, last: true };
+            let (mut out, from) = (Vec::new(), (SessionId(rank.into()), Request(sequence)));
+            groups.arrive(Nanos::ZERO, WAIT, from, arrival, &mut out);
+            out
+        };
+        let told = |result, rank: u32, to: u64, sequence| {
+            (SessionId(to.into()), Request(sequence), Message::Verdict { result, rank })
+        };
+        let without_one = [0, 2].map(|rank| told(Code::RANK_FAILED, 1, rank, 4));
+        // They gave one more up than rank 1, which comes when they are at the next already.
+        let mut groups = Groups::default();
+        assert_eq!(closes(&mut groups, 0, 4), []);
+        assert_eq!(closes(&mut groups, 2, 4), []);
+        let late = told(Code::TIMED_OUT, NOBODY, 1, 3);
+        assert_eq!(closes(&mut groups, 1, 3), [&[late.clone()][..], &without_one].concat());
+        // Or before them.
+        let mut groups = Groups::default();
+        assert_eq!(closes(&mut groups, 1, 3), []);
+        assert_eq!(closes(&mut groups, 0, 4), [late]);
+        assert_eq!(closes(&mut groups, 2, 4), without_one);
     }
 
     #[test]
