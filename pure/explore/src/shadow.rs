@@ -88,6 +88,19 @@ impl Op {
         !both_read && own.iter().any(is_there)
     }
 
+    /// Whether it writes one of these bytes.
+    fn writes_where(&self, is_there: impl Fn(u64) -> bool) -> bool {
+        let Effect::Write(bytes) = &self.effect else { return false };
+        bytes.iter().any(|&(x, _)| is_there(u64::from(x)))
+    }
+
+    /// Unless it was synced, it may be there, in part, or not.
+    fn may_be_lost(&mut self) {
+        if self.durable == Durable::NotYet {
+            (self.durable, self.end) = (Durable::Lost, None);
+        }
+    }
+
     /// The bytes of an access.
     fn bytes(&self) -> Option<&[(u32, u8)]> {
         match &self.effect {
@@ -208,14 +221,10 @@ impl Shadow {
         self.forgot(Keeper::Cache(cache), now);
         for file in self.files.values_mut() {
             let keeper = keeper_of(self.managers, file.layout);
-            let is_there = |x: u32| keeper(u64::from(x)) == Some(cache);
+            let is_there = |x| keeper(x) == Some(cache);
             for op in &mut file.ops {
-                if let Effect::Write(bytes) = &op.effect
-                    && op.durable == Durable::NotYet
-                    && !(self.outlives_caches && op.answered.is_some())
-                    && bytes.iter().any(|&(x, _)| is_there(x))
-                {
-                    (op.durable, op.end) = (Durable::Lost, None);
+                if op.writes_where(is_there) && !(self.outlives_caches && op.answered.is_some()) {
+                    op.may_be_lost();
                 }
             }
         }
@@ -224,9 +233,8 @@ impl Shadow {
     /// The power went: what was not synced may be there, in part, or not.
     pub(crate) fn power_cut(&mut self) {
         for op in self.files.values_mut().flat_map(|file| &mut file.ops) {
-            let changes = !matches!(op.effect, Effect::Read(_));
-            if changes && op.durable == Durable::NotYet {
-                (op.durable, op.end) = (Durable::Lost, None);
+            if !matches!(op.effect, Effect::Read(_)) {
+                op.may_be_lost();
             }
         }
     }
@@ -236,15 +244,9 @@ impl Shadow {
     pub(crate) fn unsynced(&mut self, subfile: Subfile) {
         let Some(file) = self.files.get_mut(&subfile.inode) else { return };
         let layout = file.layout;
-        let is_there = |&(x, _): &(u32, u8)| layout.subfile_of(u64::from(x)) == subfile.index;
-        for op in &mut file.ops {
-            if let Effect::Write(bytes) = &op.effect
-                && op.durable == Durable::NotYet
-                && bytes.iter().any(is_there)
-            {
-                (op.durable, op.end) = (Durable::Lost, None);
-            }
-        }
+        let is_there = |x| layout.subfile_of(x) == subfile.index;
+        let writes = file.ops.iter_mut().filter(|op| op.writes_where(is_there));
+        writes.for_each(Op::may_be_lost);
     }
 
     /// A sync says that a write is as durable as the class promises: then it was never lost.

@@ -318,7 +318,7 @@ impl IoServer {
                     None => out.push(Action::Measure { operation, subfile }),
                 }
             }
-            &mut Work::Sum { subfile, pages } => self.sum(operation, (subfile, pages), out),
+            &mut Work::Sum { subfile, .. } => self.sum(operation, subfile, out),
             &mut Work::Sync { subfile } => self.sync(operation, subfile, out),
             Work::Discard => {}
         }

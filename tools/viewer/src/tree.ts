@@ -254,27 +254,27 @@ export function leaves(branch: Branch): Branch[] {
   return branch.tracks.length ? [branch] : branch.children.flatMap(leaves);
 }
 
-/** The branches from a root down to the one that has a key. */
-export function pathOf(roots: Branch[], key: string): Branch[] {
+/** The branches from a root down to the first that is meant. */
+function pathWhere(roots: Branch[], isMeant: (branch: Branch) => boolean): Branch[] {
   for (const root of roots) {
-    if (root.key === key) return [root];
-    const below = pathOf(root.children, key);
+    if (isMeant(root)) return [root];
+    const below = pathWhere(root.children, isMeant);
     if (below.length) return [root, ...below];
   }
   return [];
+}
+
+/** The branches from a root down to the one that has a key. */
+export function pathOf(roots: Branch[], key: string): Branch[] {
+  return pathWhere(roots, (branch) => branch.key === key);
+}
+
+/** The branches from a root down to the leaf that has a track. */
+export function pathTo(roots: Branch[], track: Track): Branch[] {
+  return pathWhere(roots, ({ tracks }) => tracks.includes(track));
 }
 
 /** Whether a branch only cuts a long list. */
 export function isRange(branch: Branch): boolean {
   return /\/range\d+$/.test(branch.key);
-}
-
-/** The branches from a root down to the leaf that has a track. */
-export function pathTo(roots: Branch[], track: Track): Branch[] {
-  for (const root of roots) {
-    if (root.tracks.includes(track)) return [root];
-    const below = pathTo(root.children, track);
-    if (below.length) return [root, ...below];
-  }
-  return [];
 }

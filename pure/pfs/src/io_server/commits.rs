@@ -146,7 +146,7 @@ impl IoServer {
             return self.end(operation, Message::Done, None, out);
         }
         match self.commits.ask(subfile, operation) {
-            Wished::Begins => out.push(Action::Sync { operation, subfile }),
+            Wished::Begins => self.begin_commit(operation, out),
             Wished::Clean => self.end(operation, Message::Done, None, out),
             Wished::Waits => {}
         }
@@ -199,8 +199,8 @@ impl IoServer {
         }
     }
 
-    /// Has the device sync for a job that waited for its turn.
-    fn begin_commit(&mut self, operation: Operation, out: &mut Vec<Action>) {
+    /// Has the device sync for a job whose turn it is, and sum what it is for.
+    pub(super) fn begin_commit(&mut self, operation: Operation, out: &mut Vec<Action>) {
         match self.serving.job(operation) {
             Some(&mut Work::Sync { subfile }) => out.push(Action::Sync { operation, subfile }),
             Some(&mut Work::Sum { subfile, pages }) => {

@@ -333,17 +333,12 @@ impl IoServer {
     }
 
     /// Has the device sum pages, unless that is not to be any more or has to wait for a sync.
-    pub(super) fn sum(
-        &mut self,
-        operation: Operation,
-        (subfile, pages): (Subfile, Extent),
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn sum(&mut self, operation: Operation, subfile: Subfile, out: &mut Vec<Action>) {
         if self.failed.is_some() {
             return self.do_not_sum(operation);
         }
         if self.commits.ask_for_sum(subfile, operation) {
-            out.push(Action::Sum { operation, subfile, pages });
+            self.begin_commit(operation, out);
         }
     }
 
