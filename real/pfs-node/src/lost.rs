@@ -41,6 +41,7 @@ impl Mark {
             self.0.parent().unwrap_or(&self.0).display()
         ));
         fs::remove_file(&self.0)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.0.display())))
     }
 }
 
